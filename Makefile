@@ -1,0 +1,79 @@
+# The two commands of the README are run and test; CONTRIBUTING.md tells the rest.
+SHELL := /bin/bash
+.DEFAULT_GOAL := build
+
+KUBE_VERSION := v1.37.2
+GOLANGCI_LINT_VERSION := v2.15.0
+DATA_DIR ?= .data
+SECURE_PORT ?= 0
+# Where test binaries and tools go.
+BIN := bin
+
+# kubectl and clients judge a server by the version of the API machinery; the
+# build of ours follows the plus sign.
+BUILD := $(shell git describe --always --dirty 2>/dev/null || echo unknown)
+version := k8s.io/component-base/version
+LDFLAGS := -X $(version).gitVersion=$(KUBE_VERSION)+network-apiserver.$(BUILD) \
+	-X $(version).gitCommit=$(shell git rev-parse HEAD 2>/dev/null || echo unknown) \
+	-X $(version).gitMajor=1 -X $(version).gitMinor=37
+
+.PHONY: build
+build: ## Build all programs into bin/.
+	go build -ldflags "$(LDFLAGS)" -o $(BIN)/ ./cmd/...
+
+.PHONY: run
+run: build ## Build and start everything in one process, state in DATA_DIR.
+	exec $(BIN)/network-apiserver --standalone --data-dir $(DATA_DIR) --secure-port $(SECURE_PORT)
+
+.PHONY: kubectl
+kubectl: $(BIN)/kubectl ## Build a kubectl into bin/.
+
+$(BIN)/kubectl: hack/kubectl/main.go hack/kubectl/go.mod hack/kubectl/go.sum
+	cd hack/kubectl && go build -ldflags "-X $(version).gitVersion=$(KUBE_VERSION) -X $(version).gitMajor=1 -X $(version).gitMinor=37" -o $(CURDIR)/$@ .
+
+.PHONY: test
+test: build kubectl ## Run all tests with the race detector.
+	go test -race -timeout 10m ./...
+
+.PHONY: generate
+generate: ## Make what is generated from the types (needs protoc).
+	hack/generate.sh
+
+.PHONY: verify
+verify: verify-tidy verify-generate lint ## Prove that the checkout is tidy, current and clean.
+
+.PHONY: verify-generate
+verify-generate: generate
+	@changed=$$(git status --porcelain -- pkg/apis pkg/generated); \
+	if [ -n "$$changed" ]; then echo "not current, run make generate and commit:"; echo "$$changed"; exit 1; fi
+
+.PHONY: verify-tidy
+verify-tidy:
+	go mod tidy -diff
+	cd hack/kubectl && go mod tidy -diff
+	@unformatted=$$(gofmt -l cmd hack pkg test); \
+	if [ -n "$$unformatted" ]; then echo "gofmt would change:"; echo "$$unformatted"; exit 1; fi
+
+.PHONY: lint
+lint: $(BIN)/golangci-lint ## Run the linters.
+	$(BIN)/golangci-lint run ./...
+
+$(BIN)/golangci-lint: Makefile
+	GOBIN=$(CURDIR)/$(BIN) go install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(GOLANGCI_LINT_VERSION)
+
+.PHONY: fuzz
+FUZZ_TIME ?= 30s
+fuzz: ## Run each fuzz target for FUZZ_TIME.
+	@set -e; for package in $$(grep -rl '^func Fuzz' --include=*_test.go pkg | xargs -n1 dirname | sort -u); do \
+		for target in $$(grep -rhoE '^func Fuzz[A-Za-z]+' $$package | sed 's/func //'); do \
+			go test -run '^$$' -fuzz "^$$target$$" -fuzztime $(FUZZ_TIME) ./$$package; \
+		done; \
+	done
+
+.PHONY: help
+help: ## List the targets.
+	@grep -hE '^[a-z-]+:.*## ' Makefile | sed -E 's/:.*## /\t/' | expand -t 20
+
+.PHONY: clean
+clean: ## Remove what was built.
+	rm -rf $(BIN)
