@@ -1,0 +1,71 @@
+// Package apiserver serves the group samplecrd.k8s.io.
+package apiserver
+
+import (
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apiserver/pkg/registry/rest"
+	genericapiserver "k8s.io/apiserver/pkg/server"
+	serverstorage "k8s.io/apiserver/pkg/server/storage"
+
+	"github.com/samplecrd/network-apiserver/pkg/apis/samplecrd"
+	samplecrdv1 "github.com/samplecrd/network-apiserver/pkg/apis/samplecrd/v1"
+	samplecrdv2alpha1 "github.com/samplecrd/network-apiserver/pkg/apis/samplecrd/v2alpha1"
+	"github.com/samplecrd/network-apiserver/pkg/registry/network"
+)
+
+// Config is what a server is made of.
+type Config struct {
+	GenericConfig *genericapiserver.RecommendedConfig
+}
+
+// CompletedConfig can only be had from Complete.
+type CompletedConfig struct {
+	genericConfig genericapiserver.CompletedConfig
+}
+
+// Server serves the group.
+type Server struct {
+	GenericAPIServer *genericapiserver.GenericAPIServer
+}
+
+// DefaultResources are the versions that are served where --runtime-config
+// does not say otherwise.
+func DefaultResources() *serverstorage.ResourceConfig {
+	config := serverstorage.NewResourceConfig()
+	config.EnableVersions(samplecrdv1.SchemeGroupVersion, samplecrdv2alpha1.SchemeGroupVersion)
+	return config
+}
+
+// Complete fills in what is not set.
+func (c *Config) Complete() CompletedConfig {
+	return CompletedConfig{genericConfig: c.GenericConfig.Complete()}
+}
+
+// New installs the group on a new server.
+func (c CompletedConfig) New() (*Server, error) {
+	server, err := c.genericConfig.New("network-apiserver", genericapiserver.NewEmptyDelegate())
+	if err != nil {
+		return nil, fmt.Errorf("creating the generic server: %w", err)
+	}
+	storage, err := network.NewStorage(Scheme, c.genericConfig.RESTOptionsGetter)
+	if err != nil {
+		return nil, err
+	}
+	group := genericapiserver.NewDefaultAPIGroupInfo(samplecrd.GroupName, Scheme, runtime.NewParameterCodec(Scheme), Codecs)
+	// One store for all versions: a second one would be a second watch cache.
+	resources := map[string]rest.Storage{
+		"networks":        storage.Network,
+		"networks/status": storage.Status,
+	}
+	for _, version := range Scheme.PrioritizedVersionsForGroup(samplecrd.GroupName) {
+		if c.genericConfig.MergedResourceConfig.ResourceEnabled(version.WithResource("networks")) {
+			group.VersionedResourcesStorageMap[version.Version] = resources
+		}
+	}
+	if err := server.InstallAPIGroup(&group); err != nil {
+		return nil, fmt.Errorf("installing the group %s: %w", samplecrd.GroupName, err)
+	}
+	return &Server{GenericAPIServer: server}, nil
+}
