@@ -1,0 +1,263 @@
+package network
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/klog/v2"
+
+	samplecrdv1 "github.com/samplecrd/network-apiserver/pkg/apis/samplecrd/v1"
+	"github.com/samplecrd/network-apiserver/pkg/neutron"
+)
+
+// pass is one look at one Network, and what is done about it.
+type pass struct {
+	*Controller
+	network *samplecrdv1.Network // as last read or written
+	want    desired
+	have    actual
+}
+
+func newPass(c *Controller, network *samplecrdv1.Network) *pass {
+	return &pass{Controller: c, network: network.DeepCopy()}
+}
+
+// run brings Neutron to what the Network declares, or lets it go, and says in
+// the status how far it came.
+func (p *pass) run(ctx context.Context) error {
+	logger := klog.FromContext(ctx)
+	logger.Info("[Neutron] Try to process network", "resourceVersion", p.network.ResourceVersion, "generation", p.network.Generation)
+	act := p.reconcile
+	if p.network.DeletionTimestamp != nil {
+		act = p.delete
+	}
+	return p.report(ctx, act(ctx))
+}
+
+func (p *pass) reconcile(ctx context.Context) error {
+	if err := p.checkPlace(); err != nil {
+		return err
+	}
+	var err error
+	if p.want, err = newDesired(p.network, p.marker()); err != nil {
+		return &failure{reason: samplecrdv1.ReasonInvalidConfiguration, message: err.Error()}
+	}
+	if p.observesOnly() {
+		return p.observe(ctx)
+	}
+	if p.tried() || p.want.takenOver {
+		err = p.find(ctx)
+	} else {
+		err = p.writeIntent(ctx, samplecrdv1.ReasonCreating)
+	}
+	if err != nil {
+		return err
+	}
+	if err := p.carryOut(ctx); err != nil {
+		return err
+	}
+	return p.checkActive()
+}
+
+// carryOut does the first operation of a plan and plans again, until there is
+// nothing left to do.
+func (p *pass) carryOut(ctx context.Context) error {
+	done := map[string]bool{}
+	for {
+		operations := plan(p.want, p.have)
+		if len(operations) == 0 {
+			return nil
+		}
+		next := operations[0]
+		if len(done) > 0 {
+			// What was made is written down before more is made.
+			if err := p.writeProgress(ctx, next); err != nil {
+				return err
+			}
+		}
+		key := string(next.verb) + next.id + next.cidr
+		if done[key] {
+			return &failure{reason: samplecrdv1.ReasonTransientError, message: "Neutron accepted a change and did not keep it: " + next.String()}
+		}
+		done[key] = true
+		if err := p.do(ctx, next); err != nil {
+			return p.failed(ctx, err)
+		}
+	}
+}
+
+// do makes one call and folds the answer into what is there.
+func (p *pass) do(ctx context.Context, o operation) error {
+	klog.FromContext(ctx).Info("[Neutron] "+o.String(), "id", o.id)
+	switch o.verb {
+	case createNetwork:
+		network, err := p.cloud.CreateNetwork(ctx, o.network)
+		if err != nil {
+			return err
+		}
+		p.have = actual{network: network}
+	case updateNetwork:
+		network, err := p.cloud.UpdateNetwork(ctx, o.id, o.revision, o.network)
+		if err != nil {
+			return err
+		}
+		p.have.network = network
+	case createSubnet:
+		subnet, err := p.cloud.CreateSubnet(ctx, o.id, o.subnet)
+		if err != nil {
+			return err
+		}
+		p.have.subnets = append(p.have.subnets, *subnet)
+	case updateSubnet:
+		subnet, err := p.cloud.UpdateSubnet(ctx, o.id, o.revision, o.subnet)
+		if err != nil {
+			return err
+		}
+		p.have.subnets[p.index(o.id)] = *subnet
+	case deleteSubnet:
+		if err := p.cloud.DeleteSubnet(ctx, o.id); err != nil && neutron.ClassOf(err) != neutron.NotFound {
+			return err
+		}
+		i := p.index(o.id)
+		p.have.subnets = slices.Delete(p.have.subnets, i, i+1)
+	}
+	return nil
+}
+
+func (p *pass) index(subnetID string) int {
+	return slices.IndexFunc(p.have.subnets, func(s neutron.Subnet) bool { return s.ID == subnetID })
+}
+
+// observe only reads.
+func (p *pass) observe(ctx context.Context) error {
+	if err := p.read(ctx, p.network.Spec.OpenStack.NetworkID); err != nil {
+		return err
+	}
+	return p.checkActive()
+}
+
+// delete lets the network go, then the object: the finalizer is the last thing
+// to be removed.
+func (p *pass) delete(ctx context.Context) error {
+	if !slices.Contains(p.network.Finalizers, samplecrdv1.NeutronFinalizer) {
+		return nil
+	}
+	if !p.tried() || p.observesOnly() {
+		return p.removeFinalizer(ctx)
+	}
+	if err := p.checkPlace(); err != nil {
+		return err
+	}
+	p.want = desired{marker: p.marker(), takenOver: p.network.Spec.OpenStack != nil && p.network.Spec.OpenStack.NetworkID != ""}
+	if err := p.findToDelete(ctx); err != nil {
+		return err
+	}
+	if p.have.network == nil {
+		return p.removeFinalizer(ctx)
+	}
+	if err := p.writeDeleting(ctx); err != nil {
+		return err
+	}
+	letGo := p.deleteNetwork
+	if p.network.Spec.DeletionPolicy == samplecrdv1.DeletionPolicyRetain {
+		letGo = p.release
+	}
+	if err := letGo(ctx); err != nil {
+		return err
+	}
+	return p.removeFinalizer(ctx)
+}
+
+// deleteNetwork takes the subnets along: Neutron deletes all of it or refuses.
+func (p *pass) deleteNetwork(ctx context.Context) error {
+	for _, s := range p.have.subnets {
+		if !marked(s.Description, p.want.marker) {
+			return p.notOwned("subnet", s.ID, s.Description)
+		}
+	}
+	klog.FromContext(ctx).Info("[Neutron] Deleting network", "id", p.have.network.ID)
+	if err := p.cloud.DeleteNetwork(ctx, p.have.network.ID); err != nil && neutron.ClassOf(err) != neutron.NotFound {
+		return p.failed(ctx, err)
+	}
+	return nil
+}
+
+// release takes our marker off and leaves the network as it is.
+func (p *pass) release(ctx context.Context) error {
+	marker := p.want.marker
+	without := func(description string) *string {
+		if description == marker {
+			return new("")
+		}
+		return new(unmark(description, marker))
+	}
+	klog.FromContext(ctx).Info("[Neutron] Releasing network", "id", p.have.network.ID)
+	for _, s := range p.have.subnets {
+		if !marked(s.Description, marker) {
+			continue
+		}
+		if _, err := p.cloud.UpdateSubnet(ctx, s.ID, s.Revision, neutron.SubnetAttributes{Description: without(s.Description)}); err != nil {
+			return p.failed(ctx, err)
+		}
+	}
+	// Each change of a subnet raised the revision of the network.
+	network, err := p.cloud.GetNetwork(ctx, p.have.network.ID)
+	if err != nil {
+		return p.failed(ctx, err)
+	}
+	_, err = p.cloud.UpdateNetwork(ctx, network.ID, network.Revision, neutron.NetworkAttributes{Description: without(network.Description)})
+	if err != nil {
+		return p.failed(ctx, err)
+	}
+	return nil
+}
+
+func (p *pass) removeFinalizer(ctx context.Context) error {
+	p.network.Finalizers = slices.DeleteFunc(p.network.Finalizers, func(f string) bool { return f == samplecrdv1.NeutronFinalizer })
+	_, err := p.clients.SamplecrdV1().Networks(p.network.Namespace).Update(ctx, p.network, metav1.UpdateOptions{})
+	if err != nil && !apierrors.IsNotFound(err) {
+		return fmt.Errorf("removing the finalizer of Network %s: %w", klog.KObj(p.network), err)
+	}
+	return nil
+}
+
+// failed puts an error of Neutron into the words of the conditions.
+func (p *pass) failed(ctx context.Context, err error) error {
+	f := &failure{reason: reasonOf(neutron.ClassOf(err)), message: err.Error(), cause: err}
+	if f.reason == samplecrdv1.ReasonInUse && p.have.network != nil {
+		ports, listErr := p.cloud.ListPorts(ctx, p.have.network.ID)
+		if listErr == nil {
+			f.message += portsInUse(ports)
+		}
+	}
+	return f
+}
+
+// maxPorts is how many of the ports that hold a network a message names.
+const maxPorts = 5
+
+func portsInUse(ports []neutron.Port) string {
+	ports = slices.DeleteFunc(ports, func(p neutron.Port) bool { return p.DeviceOwner == "network:dhcp" })
+	if len(ports) == 0 {
+		return ""
+	}
+	slices.SortFunc(ports, func(a, b neutron.Port) int { return cmp.Compare(a.ID, b.ID) })
+	text := "; ports on the network:"
+	for i, port := range ports {
+		if i == maxPorts {
+			return text + " and more"
+		}
+		if i > 0 {
+			text += ","
+		}
+		text += " " + port.ID
+		if port.DeviceOwner != "" {
+			text += " (" + port.DeviceOwner + ")"
+		}
+	}
+	return text
+}
