@@ -1,0 +1,141 @@
+package app
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/apiserver/pkg/admission"
+	admissionmetrics "k8s.io/apiserver/pkg/admission/metrics"
+	genericoptions "k8s.io/apiserver/pkg/server/options"
+	"k8s.io/apiserver/pkg/server/resourceconfig"
+	cliflag "k8s.io/component-base/cli/flag"
+	"k8s.io/component-base/logs"
+	logsapi "k8s.io/component-base/logs/api/v1"
+	"k8s.io/component-base/metrics"
+
+	samplecrdv1 "github.com/samplecrd/network-apiserver/pkg/apis/samplecrd/v1"
+	"github.com/samplecrd/network-apiserver/pkg/apiserver"
+	"github.com/samplecrd/network-apiserver/pkg/apiserver/admission/cidrpolicy"
+)
+
+// Options are the values of the command line.
+type Options struct {
+	// Standalone runs etcd and a Neutron simulator inside the process.
+	Standalone bool
+	// DataDir holds all state of a standalone server.
+	DataDir string
+	// SimulatorAddress is where the Neutron simulator listens, HOST:PORT.
+	SimulatorAddress string
+	// Controller makes Networks real in Neutron.
+	Controller bool
+	// Workers is the number of Networks the controller works on at once.
+	Workers int
+	// ClusterID is the part of the owner marker that tells clusters apart.
+	ClusterID string
+
+	ServerRun     *genericoptions.ServerRunOptions
+	SecureServing *genericoptions.SecureServingOptions
+	Audit         *genericoptions.AuditOptions
+	Features      *genericoptions.FeatureOptions
+	Admission     *genericoptions.AdmissionOptions
+	APIEnablement *genericoptions.APIEnablementOptions
+	Traces        *genericoptions.TracingOptions
+	Metrics       *metrics.Options
+	Logs          *logs.Options
+}
+
+// maxClusterID leaves room in Neutron's description (255 characters) and is
+// what a label value may have.
+const maxClusterID = 63
+
+// NewOptions returns the defaults.
+func NewOptions() *Options {
+	o := &Options{
+		SimulatorAddress: "127.0.0.1:0",
+		Controller:       true,
+		Workers:          8,
+		ServerRun:        genericoptions.NewServerRunOptions(),
+		SecureServing:    genericoptions.NewSecureServingOptions(),
+		Audit:            genericoptions.NewAuditOptions(),
+		Features:         genericoptions.NewFeatureOptions(),
+		Admission: &genericoptions.AdmissionOptions{
+			Plugins:                admission.NewPlugins(),
+			RecommendedPluginOrder: []string{cidrpolicy.PluginName},
+			DefaultOffPlugins:      sets.New[string](),
+			Decorators:             admission.Decorators{admission.DecoratorFunc(admissionmetrics.WithControllerMetrics)},
+		},
+		APIEnablement: genericoptions.NewAPIEnablementOptions(),
+		Traces:        genericoptions.NewTracingOptions(),
+		Metrics:       metrics.NewOptions(),
+		Logs:          logs.NewOptions(),
+	}
+	o.SecureServing.BindAddress = net.IPv4(127, 0, 0, 1)
+	o.SecureServing.BindPort = 6443
+	// A watch never ends by itself, and the controller's own is always open:
+	// without a bound each stop would take a minute.
+	o.ServerRun.ShutdownWatchTerminationGracePeriod = time.Second
+	// Priority and fairness keeps its configuration in a cluster.
+	o.Features.EnablePriorityAndFairness = false
+	cidrpolicy.Register(o.Admission.Plugins)
+	return o
+}
+
+// Flags returns the flags by group.
+func (o *Options) Flags() (fss cliflag.NamedFlagSets) {
+	fs := fss.FlagSet("network-apiserver")
+	fs.BoolVar(&o.Standalone, "standalone", o.Standalone, "Run without a cluster: etcd and a Neutron simulator inside this process, all state in --data-dir.")
+	fs.StringVar(&o.DataDir, "data-dir", o.DataDir, "Folder that holds all state of a standalone server, and the kubeconfig to reach it. It is made if it is not there.")
+	fs.StringVar(&o.SimulatorAddress, "simulator-address", o.SimulatorAddress, "HOST:PORT at which the Neutron simulator of a standalone server listens; port 0 picks one.")
+	fs.BoolVar(&o.Controller, "controller", o.Controller, "Make Networks real in Neutron.")
+	fs.IntVar(&o.Workers, "concurrent-network-syncs", o.Workers, "Number of Networks the controller works on at once.")
+	fs.StringVar(&o.ClusterID, "cluster-id", o.ClusterID, "Part of the owner marker in Neutron that tells clusters apart, at most 63 characters. Default: a UUID kept in --data-dir.")
+	o.ServerRun.AddUniversalFlags(fss.FlagSet("generic"))
+	o.SecureServing.AddFlags(fss.FlagSet("secure serving"))
+	o.Audit.AddFlags(fss.FlagSet("auditing"))
+	o.Features.AddFlags(fss.FlagSet("features"))
+	o.Admission.AddFlags(fss.FlagSet("admission"))
+	o.APIEnablement.AddFlags(fss.FlagSet("API enablement"))
+	o.Traces.AddFlags(fss.FlagSet("traces"))
+	o.Metrics.AddFlags(fss.FlagSet("metrics"))
+	logsapi.AddFlags(o.Logs, fss.FlagSet("logs"))
+	return fss
+}
+
+// Validate returns all that is wrong with the values, each with its flag.
+func (o *Options) Validate() error {
+	var errs []error
+	if !o.Standalone {
+		errs = append(errs, errors.New("--standalone must be given"))
+	}
+	if o.DataDir == "" {
+		errs = append(errs, errors.New("--data-dir must be given with --standalone"))
+	}
+	if _, _, err := net.SplitHostPort(o.SimulatorAddress); err != nil {
+		errs = append(errs, fmt.Errorf("--simulator-address %q must be HOST:PORT: %w", o.SimulatorAddress, err))
+	}
+	if o.Workers < 1 {
+		errs = append(errs, fmt.Errorf("--concurrent-network-syncs %d must be at least 1", o.Workers))
+	}
+	if len(o.ClusterID) > maxClusterID {
+		errs = append(errs, fmt.Errorf("--cluster-id %q must have at most %d characters", o.ClusterID, maxClusterID))
+	}
+	if o.Features.EnablePriorityAndFairness {
+		errs = append(errs, errors.New("--enable-priority-and-fairness needs a cluster that keeps its configuration: not with --standalone"))
+	}
+	resources, err := resourceconfig.MergeAPIResourceConfigs(apiserver.DefaultResources(), o.APIEnablement.RuntimeConfig, apiserver.Scheme)
+	if err == nil && o.Controller && !resources.ResourceEnabled(samplecrdv1.SchemeGroupVersion.WithResource("networks")) {
+		errs = append(errs, fmt.Errorf("--runtime-config switches off %s, which the controller reads: add --controller=false", samplecrdv1.SchemeGroupVersion))
+	}
+	errs = append(errs, o.ServerRun.Validate()...)
+	errs = append(errs, o.SecureServing.Validate()...)
+	errs = append(errs, o.Audit.Validate()...)
+	errs = append(errs, o.Features.Validate()...)
+	errs = append(errs, o.Admission.Validate()...)
+	errs = append(errs, o.APIEnablement.Validate(apiserver.Scheme)...)
+	errs = append(errs, o.Traces.Validate()...)
+	errs = append(errs, o.Metrics.Validate()...)
+	return errors.Join(errs...)
+}

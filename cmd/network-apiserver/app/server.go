@@ -1,0 +1,240 @@
+// Package app is the command network-apiserver: the only place that knows both
+// the server and the controller.
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+
+	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/runtime"
+	genericadmission "k8s.io/apiserver/pkg/admission"
+	openapinamer "k8s.io/apiserver/pkg/endpoints/openapi"
+	genericapiserver "k8s.io/apiserver/pkg/server"
+	"k8s.io/apiserver/pkg/server/healthz"
+	genericoptions "k8s.io/apiserver/pkg/server/options"
+	serverstorage "k8s.io/apiserver/pkg/server/storage"
+	"k8s.io/apiserver/pkg/storage/storagebackend"
+	utilfeature "k8s.io/apiserver/pkg/util/feature"
+	"k8s.io/client-go/dynamic"
+	kubeinformers "k8s.io/client-go/informers"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	cliflag "k8s.io/component-base/cli/flag"
+	"k8s.io/component-base/cli/globalflag"
+	logsapi "k8s.io/component-base/logs/api/v1"
+	_ "k8s.io/component-base/metrics/prometheus/clientgo" // queues, caches, requests of our own clients
+	"k8s.io/component-base/term"
+	"k8s.io/component-base/version/verflag"
+
+	"github.com/samplecrd/network-apiserver/pkg/apis/samplecrd"
+	samplecrdv1 "github.com/samplecrd/network-apiserver/pkg/apis/samplecrd/v1"
+	"github.com/samplecrd/network-apiserver/pkg/apiserver"
+	"github.com/samplecrd/network-apiserver/pkg/apiserver/admission"
+	"github.com/samplecrd/network-apiserver/pkg/generated/clientset/versioned"
+	informers "github.com/samplecrd/network-apiserver/pkg/generated/informers/externalversions"
+	"github.com/samplecrd/network-apiserver/pkg/generated/openapi"
+)
+
+// etcdPrefix is where all keys of this server begin; group and resource follow.
+const etcdPrefix = "/network-apiserver"
+
+// NewCommand returns the command. The end of its context stops the server.
+func NewCommand() *cobra.Command {
+	o := NewOptions()
+	cmd := &cobra.Command{
+		Use:          "network-apiserver",
+		Short:        "Serve samplecrd.k8s.io/Network and make each Network real in OpenStack Neutron",
+		Args:         cobra.NoArgs,
+		SilenceUsage: true,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			verflag.PrintAndExitIfRequested()
+			if err := logsapi.ValidateAndApply(o.Logs, nil); err != nil {
+				return err
+			}
+			if err := o.ServerRun.ComponentGlobalsRegistry.Set(); err != nil {
+				return err
+			}
+			if err := o.ServerRun.Complete(); err != nil {
+				return err
+			}
+			if err := o.Validate(); err != nil {
+				return err
+			}
+			return run(cmd.Context(), o, cmd.OutOrStdout())
+		},
+	}
+	flags := o.Flags()
+	verflag.AddFlags(flags.FlagSet("global"))
+	globalflag.AddGlobalFlags(flags.FlagSet("global"), cmd.Name())
+	for _, fs := range flags.FlagSets {
+		cmd.Flags().AddFlagSet(fs)
+	}
+	cols, _, _ := term.TerminalSize(cmd.OutOrStdout())
+	cliflag.SetUsageAndHelpFunc(cmd, flags, cols)
+	return cmd
+}
+
+// run serves until ctx ends.
+func run(ctx context.Context, o *Options, out io.Writer) error {
+	if err := admission.CheckConfigurationFile(o.Admission.ConfigFile, o.Admission.Plugins.Registered()); err != nil {
+		return err
+	}
+	if o.Metrics.AllowListMappingManifest == "" && o.Metrics.AllowListMapping == nil {
+		o.Metrics.AllowListMapping = map[string]string{} // nil logs an error for the file nobody gave
+	}
+	o.Metrics.Apply()
+	base, err := startStandalone(ctx, o)
+	if err != nil {
+		return err
+	}
+	defer base.close()
+
+	config, informers, err := newConfig(o, base)
+	if err != nil {
+		return err
+	}
+	server, err := config.Complete().New()
+	if err != nil {
+		return err
+	}
+	if err := addInformers(server.GenericAPIServer, informers); err != nil {
+		return err
+	}
+	if o.Controller {
+		if err := addController(server.GenericAPIServer, o, base, informers); err != nil {
+			return err
+		}
+	}
+	err = server.GenericAPIServer.AddPostStartHook("print-addresses", func(genericapiserver.PostStartHookContext) error {
+		return base.printAddresses(out)
+	})
+	if err != nil {
+		return err
+	}
+	ctx, cancel := base.context(ctx)
+	defer cancel()
+	if err := server.GenericAPIServer.PrepareRun().RunWithContext(ctx); err != nil {
+		return err
+	}
+	if err := context.Cause(ctx); !errors.Is(err, context.Canceled) {
+		return err
+	}
+	return nil
+}
+
+// newConfig applies the options. The informers read over loopback, for
+// admission and the controller alike; nothing starts them yet.
+func newConfig(o *Options, base *standaloneBase) (*apiserver.Config, informers.SharedInformerFactory, error) {
+	config := genericapiserver.NewRecommendedConfig(apiserver.Codecs)
+	namer := openapinamer.NewDefinitionNamer(apiserver.Scheme)
+	config.OpenAPIConfig = genericapiserver.DefaultOpenAPIConfig(openapi.GetOpenAPIDefinitions, namer)
+	config.OpenAPIConfig.Info.Title = "network-apiserver"
+	config.OpenAPIV3Config = genericapiserver.DefaultOpenAPIV3Config(openapi.GetOpenAPIDefinitions, namer)
+	config.OpenAPIV3Config.Info.Title = "network-apiserver"
+
+	var factory informers.SharedInformerFactory
+	steps := []func() error{
+		func() error { return o.ServerRun.ApplyTo(&config.Config) },
+		func() error {
+			return o.APIEnablement.ApplyTo(&config.Config, apiserver.DefaultResources(), apiserver.Scheme)
+		},
+		func() error { return o.Traces.ApplyTo(nil, &config.Config) },
+		func() error { return applyStorage(&config.Config, base.etcd.Endpoint) },
+		func() error { return base.applyServing(&config.Config, o.SecureServing) },
+		func() error { return o.Audit.ApplyTo(&config.Config) },
+		func() error { return o.Features.ApplyTo(&config.Config, nil, nil) },
+		func() (err error) {
+			factory, err = newInformers(config.LoopbackClientConfig)
+			return err
+		},
+		func() error { return applyAdmission(config, o.Admission, factory) },
+	}
+	for _, step := range steps {
+		if err := step(); err != nil {
+			return nil, nil, err
+		}
+	}
+	return &apiserver.Config{GenericConfig: config}, factory, nil
+}
+
+// applyStorage keeps Networks as v1 protobuf. The codec is made here because
+// the media type in EtcdOptions has no effect on a simple storage factory.
+func applyStorage(config *genericapiserver.Config, endpoint string) error {
+	codec, versioner, err := serverstorage.NewStorageCodec(serverstorage.StorageCodecConfig{
+		StorageMediaType:  runtime.ContentTypeProtobuf,
+		StorageSerializer: apiserver.Codecs,
+		StorageVersion:    samplecrdv1.SchemeGroupVersion,
+		MemoryVersion:     samplecrd.SchemeGroupVersion,
+	})
+	if err != nil {
+		return fmt.Errorf("making the storage codec: %w", err)
+	}
+	etcd := genericoptions.NewEtcdOptions(storagebackend.NewDefaultConfig(etcdPrefix, codec))
+	etcd.StorageConfig.EncodeVersioner = versioner
+	etcd.StorageConfig.Transport.ServerList = []string{endpoint}
+	// The collector runs in kube-controller-manager. Without one an object
+	// deleted with --cascade=foreground would wait for it for ever.
+	etcd.EnableGarbageCollection = false
+	return etcd.ApplyTo(config)
+}
+
+// newInformers speaks protobuf over loopback.
+func newInformers(loopback *rest.Config) (informers.SharedInformerFactory, error) {
+	clients, err := newClients(loopback)
+	if err != nil {
+		return nil, err
+	}
+	return informers.NewSharedInformerFactory(clients, 0), nil
+}
+
+func newClients(loopback *rest.Config) (versioned.Interface, error) {
+	config := rest.CopyConfig(loopback)
+	config.ContentType = runtime.ContentTypeProtobuf
+	config.AcceptContentTypes = runtime.ContentTypeProtobuf + "," + runtime.ContentTypeJSON
+	clients, err := versioned.NewForConfig(config)
+	if err != nil {
+		return nil, fmt.Errorf("making the loopback client: %w", err)
+	}
+	return clients, nil
+}
+
+// applyAdmission builds the plugin chain. The library wants clients of a
+// cluster even where no plugin uses one: these point nowhere.
+func applyAdmission(config *genericapiserver.RecommendedConfig, o *genericoptions.AdmissionOptions, factory informers.SharedInformerFactory) error {
+	nowhere := &rest.Config{Host: "https://127.0.0.1:1"}
+	kubeClient, err := kubernetes.NewForConfig(nowhere)
+	if err != nil {
+		return err
+	}
+	dynamicClient, err := dynamic.NewForConfig(nowhere)
+	if err != nil {
+		return err
+	}
+	var initializers []genericadmission.PluginInitializer
+	if config.MergedResourceConfig.ResourceEnabled(samplecrdv1.SchemeGroupVersion.WithResource("networks")) {
+		initializers = append(initializers, admission.NewInitializer(factory))
+	}
+	return o.ApplyTo(&config.Config, kubeinformers.NewSharedInformerFactory(kubeClient, 0), kubeClient, dynamicClient,
+		utilfeature.DefaultFeatureGate, config.EffectiveVersion, initializers...)
+}
+
+// addInformers starts those that were asked for, once the server listens; it is
+// ready when they are.
+func addInformers(server *genericapiserver.GenericAPIServer, factory informers.SharedInformerFactory) error {
+	err := server.AddReadyzChecks(healthz.NamedCheck("network-informers", func(r *http.Request) error {
+		ctx, cancel := context.WithCancel(r.Context())
+		cancel() // looks once and does not wait
+		return factory.WaitForCacheSyncWithContext(ctx).AsError()
+	}))
+	if err != nil {
+		return err
+	}
+	return server.AddPostStartHook("start-network-informers", func(hook genericapiserver.PostStartHookContext) error {
+		factory.StartWithContext(hook)
+		return nil
+	})
+}

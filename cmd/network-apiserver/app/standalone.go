@@ -1,0 +1,183 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"path/filepath"
+	"strconv"
+	"time"
+
+	apiserverconfig "k8s.io/apiserver/pkg/apis/apiserver"
+	"k8s.io/apiserver/pkg/authentication/authenticatorfactory"
+	"k8s.io/apiserver/pkg/authentication/user"
+	"k8s.io/apiserver/pkg/authorization/authorizerfactory"
+	genericapiserver "k8s.io/apiserver/pkg/server"
+	"k8s.io/apiserver/pkg/server/dynamiccertificates"
+	genericoptions "k8s.io/apiserver/pkg/server/options"
+	"k8s.io/klog/v2"
+
+	"github.com/samplecrd/network-apiserver/pkg/neutron/simulator"
+	"github.com/samplecrd/network-apiserver/pkg/standalone"
+)
+
+// standaloneBase is what a server without a cluster stands on.
+type standaloneBase struct {
+	dir       string
+	clusterID string
+	etcd      *standalone.Etcd
+	listener  net.Listener // of the API
+	pki       *standalone.PKI
+	neutron   net.Listener // of the simulator
+
+	closers []func() error // last one first
+}
+
+// startStandalone starts everything below the server, or nothing.
+func startStandalone(ctx context.Context, o *Options) (_ *standaloneBase, err error) {
+	b := &standaloneBase{clusterID: o.ClusterID}
+	defer func() {
+		if err != nil {
+			b.close()
+		}
+	}()
+	if b.dir, err = filepath.Abs(o.DataDir); err != nil {
+		return nil, fmt.Errorf("finding --data-dir %q: %w", o.DataDir, err)
+	}
+	lock, err := standalone.Lock(b.dir)
+	if err != nil {
+		return nil, err
+	}
+	b.closers = append(b.closers, lock.Close)
+	if b.clusterID == "" {
+		if b.clusterID, err = standalone.ClusterID(b.dir); err != nil {
+			return nil, err
+		}
+	}
+	address := net.JoinHostPort(o.SecureServing.BindAddress.String(), strconv.Itoa(o.SecureServing.BindPort))
+	if b.listener, err = b.listen(ctx, address); err != nil {
+		return nil, fmt.Errorf("listening for the API: %w", err)
+	}
+	if b.pki, err = standalone.LoadOrCreatePKI(b.dir, o.SecureServing.BindAddress.String()); err != nil {
+		return nil, err
+	}
+	if b.etcd, err = standalone.StartEtcd(ctx, b.dir); err != nil {
+		return nil, err
+	}
+	b.closers = append(b.closers, func() error { b.etcd.Close(); return nil })
+	if err := b.startSimulator(ctx, o.SimulatorAddress); err != nil {
+		return nil, err
+	}
+	return b, nil
+}
+
+func (b *standaloneBase) listen(ctx context.Context, address string) (net.Listener, error) {
+	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", address)
+	if err != nil {
+		return nil, err
+	}
+	b.closers = append(b.closers, func() error {
+		if err := listener.Close(); !errors.Is(err, net.ErrClosed) {
+			return err
+		}
+		return nil
+	})
+	return listener, nil
+}
+
+func (b *standaloneBase) startSimulator(ctx context.Context, address string) error {
+	neutron, err := simulator.New(simulator.Options{Path: filepath.Join(b.dir, "neutron.db")})
+	if err != nil {
+		return err
+	}
+	b.closers = append(b.closers, neutron.Close)
+	if b.neutron, err = b.listen(ctx, address); err != nil {
+		return fmt.Errorf("listening for the Neutron simulator: %w", err)
+	}
+	server := &http.Server{Handler: neutron, ReadHeaderTimeout: 10 * time.Second}
+	go func() {
+		if err := server.Serve(b.neutron); !errors.Is(err, http.ErrServerClosed) {
+			klog.ErrorS(err, "Neutron simulator ended")
+		}
+	}()
+	b.closers = append(b.closers, server.Close)
+	return nil
+}
+
+func (b *standaloneBase) close() {
+	for len(b.closers) > 0 {
+		last := len(b.closers) - 1
+		if err := b.closers[last](); err != nil {
+			klog.ErrorS(err, "Closing")
+		}
+		b.closers = b.closers[:last]
+	}
+}
+
+// context ends with parent, and when etcd ends by itself: a server that can't
+// store must not go on.
+func (b *standaloneBase) context(parent context.Context) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancelCause(parent)
+	go func() {
+		select {
+		case err := <-b.etcd.Err():
+			cancel(fmt.Errorf("embedded etcd ended: %w", err))
+		case <-ctx.Done():
+		}
+	}()
+	return ctx, func() { cancel(nil) }
+}
+
+// applyServing lets in who has a certificate for system:masters of our own CA,
+// and the loopback client; nobody else, on no path.
+func (b *standaloneBase) applyServing(config *genericapiserver.Config, o *genericoptions.SecureServingOptions) error {
+	serving := *o
+	serving.Listener = b.listener
+	if serving.ServerCert.CertKey.CertFile == "" {
+		cert, err := dynamiccertificates.NewStaticCertKeyContent("standalone", b.pki.ServingCert, b.pki.ServingKey)
+		if err != nil {
+			return fmt.Errorf("loading the serving certificate: %w", err)
+		}
+		serving.ServerCert.GeneratedCert = cert
+	}
+	if err := serving.WithLoopback().ApplyTo(&config.SecureServing, &config.LoopbackClientConfig); err != nil {
+		return err
+	}
+	ca, err := dynamiccertificates.NewStaticCAContent("standalone", b.pki.CA)
+	if err != nil {
+		return fmt.Errorf("loading the client CA: %w", err)
+	}
+	if err := config.Authentication.ApplyClientCert(ca, config.SecureServing); err != nil {
+		return err
+	}
+	config.Authentication.Authenticator, _, err = authenticatorfactory.DelegatingAuthenticatorConfig{
+		Anonymous:                          &apiserverconfig.AnonymousAuthConfig{Enabled: false},
+		ClientCertificateCAContentProvider: ca,
+	}.New()
+	config.Authorization.Authorizer = authorizerfactory.NewPrivilegedGroups(user.SystemPrivilegedGroup)
+	return err
+}
+
+func (b *standaloneBase) kubeconfig() string { return filepath.Join(b.dir, "kubeconfig") }
+
+func (b *standaloneBase) apiURL() string { return "https://" + b.listener.Addr().String() }
+
+func (b *standaloneBase) neutronURL() string { return "http://" + b.neutron.Addr().String() }
+
+// printAddresses tells a person what to do next, once it can be done.
+func (b *standaloneBase) printAddresses(out io.Writer) error {
+	if err := standalone.WriteKubeconfig(b.kubeconfig(), b.apiURL(), b.pki); err != nil {
+		return err
+	}
+	_, err := fmt.Fprintf(out, `network-apiserver is ready.
+
+  export KUBECONFIG=%s
+
+  API      %s
+  Neutron  %s (simulator)
+`, b.kubeconfig(), b.apiURL(), b.neutronURL())
+	return err
+}
