@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/util/sets"
+	utilvalidation "k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apiserver/pkg/admission"
 	admissionmetrics "k8s.io/apiserver/pkg/admission/metrics"
 	genericoptions "k8s.io/apiserver/pkg/server/options"
@@ -46,10 +47,6 @@ type Options struct {
 	Metrics       *metrics.Options
 	Logs          *logs.Options
 }
-
-// maxClusterID leaves room in Neutron's description (255 characters) and is
-// what a label value may have.
-const maxClusterID = 63
 
 // NewOptions returns the defaults.
 func NewOptions() *Options {
@@ -93,7 +90,9 @@ func (o *Options) Flags() (fss cliflag.NamedFlagSets) {
 	fs.IntVar(&o.Workers, "concurrent-network-syncs", o.Workers, "Number of Networks the controller works on at once.")
 	fs.StringVar(&o.ClusterID, "cluster-id", o.ClusterID, "Part of the owner marker in Neutron that tells clusters apart, at most 63 characters. Default: a UUID kept in --data-dir.")
 	o.ServerRun.AddUniversalFlags(fss.FlagSet("generic"))
-	o.SecureServing.AddFlags(fss.FlagSet("secure serving"))
+	secureServing := fss.FlagSet("secure serving")
+	o.SecureServing.AddFlags(secureServing)
+	secureServing.Lookup("secure-port").Usage = "The port on which to serve HTTPS; 0 picks one, which --data-dir/kubeconfig then has."
 	o.Audit.AddFlags(fss.FlagSet("auditing"))
 	o.Features.AddFlags(fss.FlagSet("features"))
 	o.Admission.AddFlags(fss.FlagSet("admission"))
@@ -119,14 +118,18 @@ func (o *Options) Validate() error {
 	if o.Workers < 1 {
 		errs = append(errs, fmt.Errorf("--concurrent-network-syncs %d must be at least 1", o.Workers))
 	}
-	if len(o.ClusterID) > maxClusterID {
-		errs = append(errs, fmt.Errorf("--cluster-id %q must have at most %d characters", o.ClusterID, maxClusterID))
+	// As a label value it leaves room in Neutron's description (255 characters)
+	// and has none of the characters that end a part of the owner marker.
+	for _, problem := range utilvalidation.IsValidLabelValue(o.ClusterID) {
+		errs = append(errs, fmt.Errorf("--cluster-id %q: %s", o.ClusterID, problem))
 	}
 	if o.Features.EnablePriorityAndFairness {
 		errs = append(errs, errors.New("--enable-priority-and-fairness needs a cluster that keeps its configuration: not with --standalone"))
 	}
 	resources, err := resourceconfig.MergeAPIResourceConfigs(apiserver.DefaultResources(), o.APIEnablement.RuntimeConfig, apiserver.Scheme)
-	if err == nil && o.Controller && !resources.ResourceEnabled(samplecrdv1.SchemeGroupVersion.WithResource("networks")) {
+	if err != nil {
+		errs = append(errs, fmt.Errorf("--runtime-config: %w", err))
+	} else if o.Controller && !resources.ResourceEnabled(samplecrdv1.SchemeGroupVersion.WithResource("networks")) {
 		errs = append(errs, fmt.Errorf("--runtime-config switches off %s, which the controller reads: add --controller=false", samplecrdv1.SchemeGroupVersion))
 	}
 	errs = append(errs, o.ServerRun.Validate()...)

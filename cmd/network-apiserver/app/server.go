@@ -10,6 +10,7 @@ import (
 	"net/http"
 
 	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/runtime"
 	genericadmission "k8s.io/apiserver/pkg/admission"
 	openapinamer "k8s.io/apiserver/pkg/endpoints/openapi"
@@ -26,6 +27,7 @@ import (
 	cliflag "k8s.io/component-base/cli/flag"
 	"k8s.io/component-base/cli/globalflag"
 	logsapi "k8s.io/component-base/logs/api/v1"
+	"k8s.io/component-base/metrics"
 	_ "k8s.io/component-base/metrics/prometheus/clientgo" // queues, caches, requests of our own clients
 	"k8s.io/component-base/term"
 	"k8s.io/component-base/version/verflag"
@@ -47,7 +49,7 @@ func NewCommand() *cobra.Command {
 	o := NewOptions()
 	cmd := &cobra.Command{
 		Use:          "network-apiserver",
-		Short:        "Serve samplecrd.k8s.io/Network and make each Network real in OpenStack Neutron",
+		Long:         "Serve samplecrd.k8s.io/Network and make each Network real in OpenStack Neutron.",
 		Args:         cobra.NoArgs,
 		SilenceUsage: true,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -83,10 +85,9 @@ func run(ctx context.Context, o *Options, out io.Writer) error {
 	if err := admission.CheckConfigurationFile(o.Admission.ConfigFile, o.Admission.Plugins.Registered()); err != nil {
 		return err
 	}
-	if o.Metrics.AllowListMappingManifest == "" && o.Metrics.AllowListMapping == nil {
-		o.Metrics.AllowListMapping = map[string]string{} // nil logs an error for the file nobody gave
+	if !equality.Semantic.DeepEqual(o.Metrics, metrics.NewOptions()) {
+		o.Metrics.Apply() // with the defaults it logs an error for the allow list that nobody gave
 	}
-	o.Metrics.Apply()
 	base, err := startStandalone(ctx, o)
 	if err != nil {
 		return err

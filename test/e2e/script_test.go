@@ -1,0 +1,130 @@
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"testing"
+	"time"
+
+	"github.com/rogpeppe/go-internal/testscript"
+	"k8s.io/apimachinery/pkg/util/wait"
+)
+
+const (
+	// eventuallyDeadline bounds the wait for what comes by itself; most of it
+	// comes in milliseconds.
+	eventuallyDeadline = 30 * time.Second
+	eventuallyInterval = 100 * time.Millisecond
+)
+
+// run is the run of one script; runKey is where its commands find it.
+type (
+	run struct {
+		t      testing.TB
+		server *server
+	}
+	runKey struct{}
+)
+
+// TestScript runs each file of testdata/script against a server of its own.
+// Beside the usual commands of testscript there are
+//
+//	[!] neutron METHOD PATH [FILE]      calls Neutron as the administrator; FILE is the body
+//	eventually REGEXP COMMAND ARG...    runs a program, or calls Neutron, until the output
+//	                                    matches, whether that succeeds or not
+//	capture NAME REGEXP                 sets $NAME to the first group, found in the last stdout
+//	logs                                prints what the server logged so far
+//
+// and in the environment $KUBECONFIG, $EXAMPLE (the folder artifacts/example),
+// $MARKER (how the description of all that the server makes begins), and $STATE
+// (a format of kubectl get: generation, Ready, Progressing and the reason).
+func TestScript(t *testing.T) {
+	example, err := filepath.Abs("../../artifacts/example")
+	if err != nil {
+		t.Fatal(err)
+	}
+	testscript.Run(t, testscript.Params{
+		Dir:                 "testdata/script",
+		RequireUniqueNames:  true,
+		RequireExplicitExec: true,
+		Setup: func(env *testscript.Env) error {
+			t := env.T().(testing.TB)
+			s := start(t, dataDir(t), "--cluster-id", "e2e")
+			env.Values[runKey{}] = run{t, s}
+			env.Setenv("HOME", env.WorkDir)
+			env.Setenv("KUBECONFIG", s.kubeconfig)
+			env.Setenv("EXAMPLE", example)
+			env.Setenv("MARKER", "samplecrd.k8s.io/e2e/")
+			env.Setenv("STATE", "jsonpath={.status.observedGeneration} {.status.conditions[*].status} {.status.conditions[0].reason}")
+			return nil
+		},
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){
+			"neutron":    neutronCommand,
+			"eventually": eventuallyCommand,
+			"capture":    captureCommand,
+			"logs": func(ts *testscript.TestScript, _ bool, _ []string) {
+				fmt.Fprint(ts.Stdout(), ts.Value(runKey{}).(run).server.log)
+			},
+		},
+	})
+}
+
+func neutronCommand(ts *testscript.TestScript, neg bool, args []string) {
+	answer, err := callNeutronFrom(ts, args)
+	fmt.Fprint(ts.Stdout(), answer)
+	switch {
+	case neg && err == nil:
+		ts.Fatalf("unexpected success of a call to Neutron")
+	case !neg:
+		ts.Check(err)
+	}
+}
+
+func callNeutronFrom(ts *testscript.TestScript, args []string) (string, error) {
+	if len(args) < 2 || len(args) > 3 {
+		ts.Fatalf("usage: neutron METHOD PATH [FILE]")
+	}
+	var body []byte
+	if len(args) == 3 {
+		body = []byte(os.Expand(ts.ReadFile(args[2]), ts.Getenv))
+	}
+	r := ts.Value(runKey{}).(run)
+	return callNeutron(r.t.Context(), args[0], r.server.neutronURL+args[1], body)
+}
+
+func eventuallyCommand(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 2 {
+		ts.Fatalf("usage: eventually REGEXP COMMAND ARG...")
+	}
+	want := regexp.MustCompile(args[0])
+	r := ts.Value(runKey{}).(run)
+	var got string
+	err := wait.PollUntilContextTimeout(r.t.Context(), eventuallyInterval, eventuallyDeadline, true, func(ctx context.Context) (bool, error) {
+		if args[1] == "neutron" {
+			got, _ = callNeutronFrom(ts, args[2:])
+		} else {
+			command := r.server.command(ctx, ts.Getenv("HOME"), args[1:]...)
+			combined, _ := command.CombinedOutput()
+			got = string(combined)
+		}
+		return want.MatchString(got), nil
+	})
+	fmt.Fprint(ts.Stdout(), got)
+	if err != nil {
+		ts.Fatalf("nothing matched %s within %v", want, eventuallyDeadline)
+	}
+}
+
+func captureCommand(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 2 {
+		ts.Fatalf("usage: capture NAME REGEXP")
+	}
+	m := regexp.MustCompile(args[1]).FindStringSubmatch(ts.ReadFile("stdout"))
+	if len(m) != 2 {
+		ts.Fatalf("no group of %s is found in stdout", args[1])
+	}
+	ts.Setenv(args[0], m[1])
+}
