@@ -8,6 +8,7 @@ package network
 import (
 	"context"
 	"fmt"
+	"runtime/debug"
 	"sync"
 	"time"
 
@@ -146,7 +147,7 @@ func (c *Controller) processNext(ctx context.Context) bool {
 func (c *Controller) sync(ctx context.Context, name cache.ObjectName) (err error) {
 	defer func() {
 		if r := recover(); r != nil {
-			err = fmt.Errorf("panic in the pass over %s: %v", name, r)
+			err = fmt.Errorf("panic in the pass over %s: %v\n%s", name, r, debug.Stack())
 		}
 	}()
 	network, err := c.networks.Networks(name.Namespace).Get(name.Name)

@@ -51,20 +51,24 @@ func (p *pass) find(ctx context.Context) error {
 		}
 		return p.takeOver(ctx)
 	}
-	id := p.network.Status.NetworkID
-	if id == "" {
-		return p.search(ctx)
-	}
-	err := p.read(ctx, id)
-	if neutron.ClassOf(causeOf(err)) == neutron.NotFound {
+	if id := p.network.Status.NetworkID; id != "" {
+		err := p.read(ctx, id)
+		if err == nil {
+			return p.checkOwned()
+		}
+		if neutron.ClassOf(causeOf(err)) != neutron.NotFound {
+			return err
+		}
 		klog.FromContext(ctx).Info("[Neutron] The network is gone and will be made again", "id", id)
 		if err := p.writeIntent(ctx, samplecrdv1.ReasonExternallyDeleted); err != nil {
 			return err
 		}
-		return p.search(ctx)
 	}
-	if err != nil {
+	if err := p.search(ctx); err != nil {
 		return err
+	}
+	if p.have.network == nil {
+		return p.confirm(ctx)
 	}
 	return p.checkOwned()
 }
@@ -85,15 +89,15 @@ func (p *pass) findToDelete(ctx context.Context) error {
 		}
 		return err
 	}
-	if p.want.takenOver && markerIn(p.have.network.Description) == "" {
-		// Released before, or never taken over.
-		p.have = actual{}
+	switch description := p.have.network.Description; {
+	case p.want.owns(description), p.network.Spec.DeletionPolicy == samplecrdv1.DeletionPolicyRetain:
 		return nil
+	case p.want.takenOver:
+		p.have = actual{} // never taken over: it belongs to another
+		return nil
+	default:
+		return p.notOwned("network", p.have.network.ID, description)
 	}
-	if !marked(p.have.network.Description, p.want.marker) {
-		return p.notOwned("network", p.have.network.ID, p.have.network.Description)
-	}
-	return nil
 }
 
 // search finds a network by its marker. A failed search is an error: it must
@@ -139,11 +143,11 @@ func (p *pass) readSubnets(ctx context.Context, network *neutron.Network) error 
 // checkOwned refuses to touch what does not bear our marker: the network, and
 // a subnet of it in the place of one that is wanted.
 func (p *pass) checkOwned() error {
-	if n := p.have.network; !marked(n.Description, p.want.marker) {
+	if n := p.have.network; !p.want.owns(n.Description) {
 		return p.notOwned("network", n.ID, n.Description)
 	}
 	for _, w := range p.want.subnets {
-		if s := find(p.have.subnets, w.cidr); s != nil && !marked(s.Description, p.want.marker) {
+		if s := find(p.have.subnets, w.cidr); s != nil && !p.want.owns(s.Description) {
 			return p.notOwned("subnet", s.ID, s.Description)
 		}
 	}

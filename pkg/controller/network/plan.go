@@ -19,6 +19,16 @@ type desired struct {
 	subnets   []desiredSubnet
 }
 
+// owns tells whether the description proves that a network or subnet is ours
+// to change. On what we made it is the marker and nothing else: any other text
+// was written by someone else.
+func (d desired) owns(description string) bool {
+	if d.takenOver {
+		return marked(description, d.marker)
+	}
+	return description == d.marker
+}
+
 // desiredSubnet is told from the others by its masked CIDR.
 type desiredSubnet struct {
 	cidr       netip.Prefix
@@ -106,12 +116,12 @@ func plan(want desired, have actual) []operation {
 	return operations
 }
 
-// surplusSubnets are those that bear our marker and that nobody wants any more.
+// surplusSubnets are those that are ours and that nobody wants any more.
 func surplusSubnets(want desired, have actual) []neutron.Subnet {
 	var surplus []neutron.Subnet
 	for _, s := range have.subnets {
 		wanted := slices.ContainsFunc(want.subnets, func(w desiredSubnet) bool { return same(w.cidr, s.CIDR) })
-		if !wanted && marked(s.Description, want.marker) {
+		if !wanted && want.owns(s.Description) {
 			surplus = append(surplus, s)
 		}
 	}

@@ -73,15 +73,15 @@ func (p *pass) carryOut(ctx context.Context) error {
 			return nil
 		}
 		next := operations[0]
+		key := string(next.verb) + next.id + next.cidr
+		if done[key] {
+			return &failure{reason: samplecrdv1.ReasonTransientError, message: "Neutron accepted a change and did not keep it: " + next.String()}
+		}
 		if len(done) > 0 {
 			// What was made is written down before more is made.
 			if err := p.writeProgress(ctx, next); err != nil {
 				return err
 			}
-		}
-		key := string(next.verb) + next.id + next.cidr
-		if done[key] {
-			return &failure{reason: samplecrdv1.ReasonTransientError, message: "Neutron accepted a change and did not keep it: " + next.String()}
 		}
 		done[key] = true
 		if err := p.do(ctx, next); err != nil {
@@ -159,12 +159,19 @@ func (p *pass) delete(ctx context.Context) error {
 	if p.have.network == nil {
 		return p.removeFinalizer(ctx)
 	}
-	if err := p.writeDeleting(ctx); err != nil {
-		return err
+	letGo, message := p.deleteNetwork, "the network is about to be deleted"
+	switch policy := p.network.Spec.DeletionPolicy; policy {
+	case samplecrdv1.DeletionPolicyDelete:
+	case samplecrdv1.DeletionPolicyRetain:
+		letGo, message = p.release, "the network is about to be released"
+	default:
+		return &failure{
+			reason:  samplecrdv1.ReasonInvalidConfiguration,
+			message: checkWord("spec.deletionPolicy", policy, samplecrdv1.DeletionPolicyDelete, samplecrdv1.DeletionPolicyRetain).Error(),
+		}
 	}
-	letGo := p.deleteNetwork
-	if p.network.Spec.DeletionPolicy == samplecrdv1.DeletionPolicyRetain {
-		letGo = p.release
+	if err := p.writeDeleting(ctx, message); err != nil {
+		return err
 	}
 	if err := letGo(ctx); err != nil {
 		return err
@@ -175,7 +182,7 @@ func (p *pass) delete(ctx context.Context) error {
 // deleteNetwork takes the subnets along: Neutron deletes all of it or refuses.
 func (p *pass) deleteNetwork(ctx context.Context) error {
 	for _, s := range p.have.subnets {
-		if !marked(s.Description, p.want.marker) {
+		if !p.want.owns(s.Description) {
 			return p.notOwned("subnet", s.ID, s.Description)
 		}
 	}
@@ -186,7 +193,8 @@ func (p *pass) deleteNetwork(ctx context.Context) error {
 	return nil
 }
 
-// release takes our marker off and leaves the network as it is.
+// release takes our marker off and leaves the network as it is. The network
+// goes last, but may be the one without a marker if someone edited it.
 func (p *pass) release(ctx context.Context) error {
 	marker := p.want.marker
 	without := func(description string) *string {
@@ -203,6 +211,9 @@ func (p *pass) release(ctx context.Context) error {
 		if _, err := p.cloud.UpdateSubnet(ctx, s.ID, s.Revision, neutron.SubnetAttributes{Description: without(s.Description)}); err != nil {
 			return p.failed(ctx, err)
 		}
+	}
+	if !marked(p.have.network.Description, marker) {
+		return nil
 	}
 	// Each change of a subnet raised the revision of the network.
 	network, err := p.cloud.GetNetwork(ctx, p.have.network.ID)

@@ -123,12 +123,12 @@ func (p *pass) writeProgress(ctx context.Context, next operation) error {
 	return p.writeStatus(ctx, status)
 }
 
-func (p *pass) writeDeleting(ctx context.Context) error {
+func (p *pass) writeDeleting(ctx context.Context, message string) error {
 	status := p.observed()
 	if c := meta.FindStatusCondition(status.Conditions, samplecrdv1.ConditionProgressing); c != nil && c.ObservedGeneration == p.network.Generation {
 		return nil // said already, or there is worse to tell
 	}
-	p.setConditions(status, metav1.ConditionFalse, metav1.ConditionTrue, samplecrdv1.ReasonDeleting, "the network is about to be deleted")
+	p.setConditions(status, metav1.ConditionFalse, metav1.ConditionTrue, samplecrdv1.ReasonDeleting, message)
 	return p.writeStatus(ctx, status)
 }
 
@@ -150,6 +150,15 @@ func (p *pass) writeStatus(ctx context.Context, status *samplecrdv1.NetworkStatu
 	if equality.Semantic.DeepEqual(*status, p.network.Status) {
 		return nil
 	}
+	return p.putStatus(ctx, status)
+}
+
+// confirm makes sure that the object is the newest where a search found nothing
+// and so a network is about to be made: the object may be gone, and its network
+// with it. The API server compares the version and writes nothing.
+func (p *pass) confirm(ctx context.Context) error { return p.putStatus(ctx, &p.network.Status) }
+
+func (p *pass) putStatus(ctx context.Context, status *samplecrdv1.NetworkStatus) error {
 	network := p.network.DeepCopy()
 	network.Status = *status
 	written, err := p.clients.SamplecrdV1().Networks(network.Namespace).UpdateStatus(ctx, network, metav1.UpdateOptions{})
