@@ -141,6 +141,10 @@ func (c *Client) failure(what call, err error) error {
 	if err == nil {
 		return nil
 	}
+	if e, ok := errors.AsType[*gophercloud.ErrUnableToReauthenticate](err); ok {
+		// Keystone's refusal counts, not the 401 that came before.
+		return c.authFailure(call{act: what.String() + ": authenticate again"}, e.ErrReauth)
+	}
 	answer, ok := errors.AsType[gophercloud.ErrUnexpectedResponseCode](err)
 	if !ok {
 		return &Error{Class: Transient, Message: reason(err), act: what.String(), cause: err}

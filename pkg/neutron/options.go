@@ -1,6 +1,7 @@
 package neutron
 
 import (
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"net/http"
@@ -73,14 +74,15 @@ func (o Options) base() string {
 	return strings.TrimSuffix(endpoint, "/v2.0") + "/v2.0/"
 }
 
-func (o Options) httpClient() http.Client {
-	timeout := o.Timeout
+// newHTTPClient returns a client whose requests are bounded in time and in the
+// size of the answer. transport may be nil.
+func newHTTPClient(timeout time.Duration, transport http.RoundTripper, config *tls.Config) http.Client {
 	if timeout == 0 {
 		timeout = defaultTimeout
 	}
-	transport := o.Transport
 	if transport == nil {
 		t := http.DefaultTransport.(*http.Transport).Clone()
+		t.TLSClientConfig = config
 		// The default of 2 would open a connection for almost every call of
 		// eight workers. The proxy of the environment is kept: net/http never
 		// uses it for a loopback address.

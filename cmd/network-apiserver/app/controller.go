@@ -26,12 +26,7 @@ func addController(server *genericapiserver.GenericAPIServer, o *Options, base *
 	if err != nil {
 		return err
 	}
-	cloud, err := neutron.New(neutron.Options{
-		Endpoint:  base.neutronURL(),
-		Token:     simulatorToken,
-		ProjectID: simulatorProject,
-		Region:    simulatorRegion,
-	})
+	cloud, err := newCloud(o, base)
 	if err != nil {
 		return err
 	}
@@ -54,4 +49,22 @@ func addController(server *genericapiserver.GenericAPIServer, o *Options, base *
 		running.Wait()
 		return nil
 	})
+}
+
+// newCloud returns the operator's cloud, to which nothing is said before it is
+// needed: the server serves whether or not OpenStack answers.
+func newCloud(o *Options, base *standaloneBase) (*neutron.Cloud, error) {
+	if o.OSCloud != "" {
+		return neutron.NewCloud(neutron.CloudOptions{Name: o.OSCloud}), nil
+	}
+	client, err := neutron.New(neutron.Options{
+		Endpoint:  base.neutronURL(),
+		Token:     simulatorToken,
+		ProjectID: simulatorProject,
+		Region:    simulatorRegion,
+	})
+	if err != nil {
+		return nil, err
+	}
+	return neutron.NewStaticCloud(client), nil
 }

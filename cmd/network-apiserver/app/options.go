@@ -30,6 +30,8 @@ type Options struct {
 	DataDir string
 	// SimulatorAddress is where the Neutron simulator listens, HOST:PORT.
 	SimulatorAddress string
+	// OSCloud is the cloud of clouds.yaml to make networks in; empty: the simulator.
+	OSCloud string
 	// Controller makes Networks real in Neutron.
 	Controller bool
 	// Workers is the number of Networks the controller works on at once.
@@ -86,6 +88,7 @@ func (o *Options) Flags() (fss cliflag.NamedFlagSets) {
 	fs.BoolVar(&o.Standalone, "standalone", o.Standalone, "Run without a cluster: etcd and a Neutron simulator inside this process, all state in --data-dir.")
 	fs.StringVar(&o.DataDir, "data-dir", o.DataDir, "Folder that holds all state of a standalone server, and the kubeconfig to reach it. It is made if it is not there.")
 	fs.StringVar(&o.SimulatorAddress, "simulator-address", o.SimulatorAddress, "HOST:PORT at which the Neutron simulator of a standalone server listens; port 0 picks one.")
+	fs.StringVar(&o.OSCloud, "os-cloud", o.OSCloud, "Cloud of clouds.yaml to make networks in, instead of the simulator. The file is looked for as OpenStack's own client does; OS_REGION_NAME, OS_INTERFACE and OS_CACERT count as they do there, OS_CLOUD does not.")
 	fs.BoolVar(&o.Controller, "controller", o.Controller, "Make Networks real in Neutron.")
 	fs.IntVar(&o.Workers, "concurrent-network-syncs", o.Workers, "Number of Networks the controller works on at once.")
 	fs.StringVar(&o.ClusterID, "cluster-id", o.ClusterID, "Part of the owner marker in Neutron that tells clusters apart, at most 63 characters. Default: a UUID kept in --data-dir.")

@@ -31,7 +31,8 @@ type standaloneBase struct {
 	etcd      *standalone.Etcd
 	listener  net.Listener // of the API
 	pki       *standalone.PKI
-	neutron   net.Listener // of the simulator
+	neutron   net.Listener // of the simulator; nil where a cloud takes its place
+	cloud     string       // the name of that cloud
 
 	closers []func() error // last one first
 }
@@ -68,6 +69,9 @@ func startStandalone(ctx context.Context, o *Options) (_ *standaloneBase, err er
 		return nil, err
 	}
 	b.closers = append(b.closers, func() error { b.etcd.Close(); return nil })
+	if b.cloud = o.OSCloud; b.cloud != "" {
+		return b, nil
+	}
 	if err := b.startSimulator(ctx, o.SimulatorAddress); err != nil {
 		return nil, err
 	}
@@ -172,12 +176,16 @@ func (b *standaloneBase) printAddresses(out io.Writer) error {
 	if err := standalone.WriteKubeconfig(b.kubeconfig(), b.apiURL(), b.pki); err != nil {
 		return err
 	}
+	neutron := fmt.Sprintf("cloud %q of clouds.yaml", b.cloud)
+	if b.neutron != nil {
+		neutron = b.neutronURL() + " (simulator)"
+	}
 	_, err := fmt.Fprintf(out, `network-apiserver is ready.
 
   export KUBECONFIG=%s
 
   API      %s
-  Neutron  %s (simulator)
-`, b.kubeconfig(), b.apiURL(), b.neutronURL())
+  Neutron  %s
+`, b.kubeconfig(), b.apiURL(), neutron)
 	return err
 }

@@ -39,13 +39,13 @@ type Controller struct {
 	networks  listers.NetworkLister
 	synced    cache.InformerSynced
 	queue     workqueue.TypedRateLimitingInterface[cache.ObjectName]
-	cloud     *neutron.Client
+	cloud     *neutron.Cloud
 	clusterID string
 }
 
 // NewController returns a controller that makes networks in the cloud, with
 // markers of that cluster. The error is that of the informer.
-func NewController(ctx context.Context, clients clientset.Interface, informer informers.NetworkInformer, cloud *neutron.Client, clusterID string) (*Controller, error) {
+func NewController(ctx context.Context, clients clientset.Interface, informer informers.NetworkInformer, cloud *neutron.Cloud, clusterID string) (*Controller, error) {
 	c := &Controller{
 		clients:  clients,
 		networks: informer.Lister(),

@@ -187,7 +187,7 @@ func failEach(t *testing.T, s scenario, f fault, options ...func(*neutron.Option
 			s.start(w)
 		}
 		s.act(w)
-		w.controller.cloud = w.client(options...)
+		w.controller.cloud = neutron.NewStaticCloud(w.client(options...))
 		w.arm(nth, f)
 		w.settle()
 		fired := w.disarm()

@@ -243,7 +243,7 @@ func TestAnotherPlaceGetsNoCall(t *testing.T) {
 			w.settle()
 			home := w.controller.cloud
 			if tc.option != nil {
-				w.controller.cloud = w.client(tc.option)
+				w.controller.cloud = neutron.NewStaticCloud(w.client(tc.option))
 			}
 			if tc.tweak != nil {
 				w.edit(tc.tweak)

@@ -22,17 +22,23 @@ func (p *pass) observesOnly() bool {
 	return p.network.Spec.ManagementPolicy == samplecrdv1.ManagementPolicyObserve
 }
 
-// checkPlace refuses to act with credentials that lead elsewhere than where
-// the network was made: only there does "not found" mean gone.
-func (p *pass) checkPlace() error {
+// open gets the client of the Network's cloud. It refuses to act with
+// credentials that lead elsewhere than where the network was made: only there
+// does "not found" mean gone.
+func (p *pass) open(ctx context.Context) error {
 	if o := p.network.Spec.OpenStack; o != nil && o.CredentialsRef != nil {
 		return &failure{
 			reason:  samplecrdv1.ReasonCredentialsUnavailable,
 			message: fmt.Sprintf("spec.openStack.credentialsRef names Secret %q, and a server without a cluster has no Secrets", o.CredentialsRef.SecretName),
 		}
 	}
+	client, err := p.cloud.Client(ctx)
+	if err != nil {
+		return &failure{reason: samplecrdv1.ReasonCredentialsUnavailable, message: err.Error(), cause: err}
+	}
+	p.client = client
 	was := neutron.Place{ProjectID: p.network.Status.ProjectID, Region: p.network.Status.Region}
-	if now := p.cloud.Place(); p.tried() && was != now {
+	if now := p.client.Place(); p.tried() && was != now {
 		return &failure{
 			reason: samplecrdv1.ReasonCredentialsUnavailable,
 			message: fmt.Sprintf("the network is in project %q of region %q, and the credentials are for project %q of region %q",
@@ -103,7 +109,7 @@ func (p *pass) findToDelete(ctx context.Context) error {
 // search finds a network by its marker. A failed search is an error: it must
 // never read as "there is none".
 func (p *pass) search(ctx context.Context) error {
-	networks, err := p.cloud.ListNetworks(ctx, neutron.NetworkFilter{Description: p.want.marker})
+	networks, err := p.client.ListNetworks(ctx, neutron.NetworkFilter{Description: p.want.marker})
 	if err != nil {
 		return p.failed(ctx, err)
 	}
@@ -120,7 +126,7 @@ func (p *pass) search(ctx context.Context) error {
 }
 
 func (p *pass) read(ctx context.Context, id string) error {
-	network, err := p.cloud.GetNetwork(ctx, id)
+	network, err := p.client.GetNetwork(ctx, id)
 	if err != nil {
 		f := p.failed(ctx, err).(*failure)
 		if neutron.ClassOf(err) == neutron.NotFound {
@@ -132,7 +138,7 @@ func (p *pass) read(ctx context.Context, id string) error {
 }
 
 func (p *pass) readSubnets(ctx context.Context, network *neutron.Network) error {
-	subnets, err := p.cloud.ListSubnets(ctx, neutron.SubnetFilter{NetworkID: network.ID})
+	subnets, err := p.client.ListSubnets(ctx, neutron.SubnetFilter{NetworkID: network.ID})
 	if err != nil {
 		return p.failed(ctx, err)
 	}

@@ -59,7 +59,7 @@ func TestWhatNeutronChoosesIsNoDifference(t *testing.T) {
 			t.Fatal(err)
 		}
 
-		p := &pass{Controller: w.controller, want: want}
+		p := &pass{Controller: w.controller, client: w.admin, want: want}
 		for _, wantVerb := range []verb{createNetwork, createSubnet} {
 			operations := plan(p.want, p.have)
 			if len(operations) == 0 || operations[0].verb != wantVerb {

@@ -18,6 +18,7 @@ import (
 type pass struct {
 	*Controller
 	network *samplecrdv1.Network // as last read or written
+	client  *neutron.Client      // of the cloud it is in, once opened
 	want    desired
 	have    actual
 }
@@ -39,7 +40,7 @@ func (p *pass) run(ctx context.Context) error {
 }
 
 func (p *pass) reconcile(ctx context.Context) error {
-	if err := p.checkPlace(); err != nil {
+	if err := p.open(ctx); err != nil {
 		return err
 	}
 	var err error
@@ -95,31 +96,31 @@ func (p *pass) do(ctx context.Context, o operation) error {
 	klog.FromContext(ctx).Info("[Neutron] "+o.String(), "id", o.id)
 	switch o.verb {
 	case createNetwork:
-		network, err := p.cloud.CreateNetwork(ctx, o.network)
+		network, err := p.client.CreateNetwork(ctx, o.network)
 		if err != nil {
 			return err
 		}
 		p.have = actual{network: network}
 	case updateNetwork:
-		network, err := p.cloud.UpdateNetwork(ctx, o.id, o.revision, o.network)
+		network, err := p.client.UpdateNetwork(ctx, o.id, o.revision, o.network)
 		if err != nil {
 			return err
 		}
 		p.have.network = network
 	case createSubnet:
-		subnet, err := p.cloud.CreateSubnet(ctx, o.id, o.subnet)
+		subnet, err := p.client.CreateSubnet(ctx, o.id, o.subnet)
 		if err != nil {
 			return err
 		}
 		p.have.subnets = append(p.have.subnets, *subnet)
 	case updateSubnet:
-		subnet, err := p.cloud.UpdateSubnet(ctx, o.id, o.revision, o.subnet)
+		subnet, err := p.client.UpdateSubnet(ctx, o.id, o.revision, o.subnet)
 		if err != nil {
 			return err
 		}
 		p.have.subnets[p.index(o.id)] = *subnet
 	case deleteSubnet:
-		if err := p.cloud.DeleteSubnet(ctx, o.id); err != nil && neutron.ClassOf(err) != neutron.NotFound {
+		if err := p.client.DeleteSubnet(ctx, o.id); err != nil && neutron.ClassOf(err) != neutron.NotFound {
 			return err
 		}
 		i := p.index(o.id)
@@ -149,7 +150,7 @@ func (p *pass) delete(ctx context.Context) error {
 	if !p.tried() || p.observesOnly() {
 		return p.removeFinalizer(ctx)
 	}
-	if err := p.checkPlace(); err != nil {
+	if err := p.open(ctx); err != nil {
 		return err
 	}
 	p.want = desired{marker: p.marker(), takenOver: p.network.Spec.OpenStack != nil && p.network.Spec.OpenStack.NetworkID != ""}
@@ -187,7 +188,7 @@ func (p *pass) deleteNetwork(ctx context.Context) error {
 		}
 	}
 	klog.FromContext(ctx).Info("[Neutron] Deleting network", "id", p.have.network.ID)
-	if err := p.cloud.DeleteNetwork(ctx, p.have.network.ID); err != nil && neutron.ClassOf(err) != neutron.NotFound {
+	if err := p.client.DeleteNetwork(ctx, p.have.network.ID); err != nil && neutron.ClassOf(err) != neutron.NotFound {
 		return p.failed(ctx, err)
 	}
 	return nil
@@ -208,7 +209,7 @@ func (p *pass) release(ctx context.Context) error {
 		if !marked(s.Description, marker) {
 			continue
 		}
-		if _, err := p.cloud.UpdateSubnet(ctx, s.ID, s.Revision, neutron.SubnetAttributes{Description: without(s.Description)}); err != nil {
+		if _, err := p.client.UpdateSubnet(ctx, s.ID, s.Revision, neutron.SubnetAttributes{Description: without(s.Description)}); err != nil {
 			return p.failed(ctx, err)
 		}
 	}
@@ -216,11 +217,11 @@ func (p *pass) release(ctx context.Context) error {
 		return nil
 	}
 	// Each change of a subnet raised the revision of the network.
-	network, err := p.cloud.GetNetwork(ctx, p.have.network.ID)
+	network, err := p.client.GetNetwork(ctx, p.have.network.ID)
 	if err != nil {
 		return p.failed(ctx, err)
 	}
-	_, err = p.cloud.UpdateNetwork(ctx, network.ID, network.Revision, neutron.NetworkAttributes{Description: without(network.Description)})
+	_, err = p.client.UpdateNetwork(ctx, network.ID, network.Revision, neutron.NetworkAttributes{Description: without(network.Description)})
 	if err != nil {
 		return p.failed(ctx, err)
 	}
@@ -240,7 +241,7 @@ func (p *pass) removeFinalizer(ctx context.Context) error {
 func (p *pass) failed(ctx context.Context, err error) error {
 	f := &failure{reason: reasonOf(neutron.ClassOf(err)), message: err.Error(), cause: err}
 	if f.reason == samplecrdv1.ReasonInUse && p.have.network != nil {
-		ports, listErr := p.cloud.ListPorts(ctx, p.have.network.ID)
+		ports, listErr := p.client.ListPorts(ctx, p.have.network.ID)
 		if listErr == nil {
 			f.message += portsInUse(ports)
 		}

@@ -97,7 +97,7 @@ func (p *pass) report(ctx context.Context, err error) error {
 // nothing is made.
 func (p *pass) writeIntent(ctx context.Context, reason string) error {
 	status := p.network.Status.DeepCopy()
-	status.ProjectID, status.Region = p.cloud.Place().ProjectID, p.cloud.Place().Region
+	status.ProjectID, status.Region = p.client.Place().ProjectID, p.client.Place().Region
 	status.NetworkID, status.Subnets, status.MTU, status.Provider = "", nil, nil, nil
 	message := "the network is about to be made"
 	switch reason {
@@ -178,7 +178,7 @@ func (p *pass) observed() *samplecrdv1.NetworkStatus {
 		return status
 	}
 	status.NetworkID = n.ID
-	status.ProjectID, status.Region = p.cloud.Place().ProjectID, p.cloud.Place().Region
+	status.ProjectID, status.Region = p.client.Place().ProjectID, p.client.Place().Region
 	status.MTU = new(int32(n.MTU))
 	status.Provider = nil
 	if n.Provider != nil {

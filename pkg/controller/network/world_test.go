@@ -89,7 +89,7 @@ func (w *world) newController(ctx context.Context, options ...func(*neutron.Opti
 	w.t.Helper()
 	w.factory = informers.NewSharedInformerFactory(w.clients, 0)
 	informer := w.factory.Samplecrd().V1().Networks()
-	controller, err := NewController(ctx, w.clients, informer, w.client(options...), testCluster)
+	controller, err := NewController(ctx, w.clients, informer, neutron.NewStaticCloud(w.client(options...)), testCluster)
 	if err != nil {
 		w.t.Fatal(err)
 	}

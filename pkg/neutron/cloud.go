@@ -1,0 +1,143 @@
+package neutron
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/gophercloud/gophercloud/v2"
+	"github.com/gophercloud/gophercloud/v2/openstack"
+	"github.com/gophercloud/gophercloud/v2/openstack/config/clouds"
+	"github.com/gophercloud/gophercloud/v2/openstack/identity/v3/tokens"
+)
+
+// CloudOptions name the operator's cloud.
+type CloudOptions struct {
+	// Name is a cloud of clouds.yaml, which is looked for where OpenStack's own
+	// client looks. The variables OS_CLIENT_CONFIG_FILE, OS_REGION_NAME,
+	// OS_INTERFACE, OS_CACERT, OS_CERT and OS_KEY count as they do there.
+	// https://docs.openstack.org/python-openstackclient/latest/configuration/
+	Name string
+	// Timeout bounds one request, its answer included. 0 means 30 seconds.
+	Timeout time.Duration
+}
+
+// Cloud gives the client of the operator's cloud, authenticated when it is
+// first needed. It is safe for concurrent use.
+type Cloud struct {
+	connect func(context.Context) (*Client, error)
+
+	mu     sync.Mutex
+	client *Client
+}
+
+// NewCloud returns a cloud that nobody has spoken to yet.
+func NewCloud(o CloudOptions) *Cloud {
+	return &Cloud{connect: func(ctx context.Context) (*Client, error) { return dial(ctx, o) }}
+}
+
+// NewStaticCloud returns a cloud whose client is there already.
+func NewStaticCloud(client *Client) *Cloud { return &Cloud{client: client} }
+
+// Client returns the one client of the cloud. The error is an *Error, of class
+// Unauthorized if the credentials are wrong or can't be read, else Transient;
+// the next call tries again, with clouds.yaml read anew.
+func (c *Cloud) Client(ctx context.Context) (*Client, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.client != nil {
+		return c.client, nil
+	}
+	client, err := c.connect(ctx)
+	if err != nil {
+		return nil, err
+	}
+	c.client = client
+	return client, nil
+}
+
+// dial authenticates and finds Neutron in the catalog.
+func dial(ctx context.Context, o CloudOptions) (*Client, error) {
+	what := call{act: fmt.Sprintf("open cloud %q", o.Name)}
+	unusable := func(message string) error {
+		return &Error{Class: Unauthorized, Message: message, act: what.String()}
+	}
+	auth, endpoint, tlsConfig, err := clouds.Parse(clouds.WithCloudName(o.Name))
+	if err != nil {
+		return nil, unusable(err.Error())
+	}
+	if tlsConfig.InsecureSkipVerify {
+		return nil, unusable("verify: false is refused: name the CA with cacert")
+	}
+	// Without it a token that expired would be an error for good. A request
+	// that was refused with 401 was not carried out: sending it again is safe.
+	auth.AllowReauth = auth.TokenID == ""
+	provider, err := openstack.NewClient(auth.IdentityEndpoint)
+	if err != nil {
+		return nil, unusable("auth_url: " + err.Error())
+	}
+	provider.HTTPClient = newHTTPClient(o.Timeout, nil, tlsConfig)
+	provider.UserAgent.Prepend("network-apiserver")
+	c := &Client{service: &gophercloud.ServiceClient{ProviderClient: provider}}
+	if err := openstack.Authenticate(ctx, provider, auth); err != nil {
+		return nil, c.authFailure(what, err)
+	}
+	if c.place, err = placeOf(provider, endpoint); err != nil {
+		return nil, unusable(err.Error())
+	}
+	service, err := openstack.NewNetworkV2(provider, endpoint)
+	if err != nil {
+		if _, ok := errors.AsType[*gophercloud.ErrEndpointNotFound](err); ok {
+			return nil, unusable(fmt.Sprintf("region %q has no endpoint for the network service", endpoint.Region))
+		}
+		return nil, c.failure(what, err)
+	}
+	c.service = service
+	return c, nil
+}
+
+// authFailure classes an answer of Keystone: whatever it refuses, the
+// credentials do not serve.
+func (c *Client) authFailure(what call, err error) error {
+	e := c.failure(what, err).(*Error)
+	if e.Status >= 400 && e.Status < 500 && e.Status != http.StatusTooManyRequests {
+		e.Class = Unauthorized
+	}
+	return e
+}
+
+// placeOf reads the project from the token, and the region from the catalog
+// where the cloud names none: it must not seem to move when it is named later.
+func placeOf(provider *gophercloud.ProviderClient, o gophercloud.EndpointOpts) (Place, error) {
+	token, ok := provider.GetAuthResult().(tokens.CreateResult)
+	if !ok {
+		return Place{}, errors.New("the identity service is not version 3")
+	}
+	project, err := token.ExtractProject()
+	if err != nil || project == nil || project.ID == "" {
+		return Place{}, errors.New("the credentials are not for a project: name one with project_id or project_name")
+	}
+	place := Place{ProjectID: project.ID, Region: o.Region}
+	if place.Region != "" {
+		return place, nil
+	}
+	catalog, err := token.ExtractServiceCatalog()
+	if err != nil {
+		return Place{}, errors.New("the token holds no catalog")
+	}
+	for _, entry := range catalog.Entries {
+		if entry.Type != "network" {
+			continue
+		}
+		i := slices.IndexFunc(entry.Endpoints, func(e tokens.Endpoint) bool { return e.Interface == string(o.Availability) })
+		if i >= 0 {
+			place.Region = entry.Endpoints[i].RegionID
+			break
+		}
+	}
+	return place, nil
+}
