@@ -3,8 +3,10 @@ package apiserver
 
 import (
 	"fmt"
+	"slices"
 
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apiserver/pkg/registry/rest"
 	genericapiserver "k8s.io/apiserver/pkg/server"
 	serverstorage "k8s.io/apiserver/pkg/server/storage"
@@ -43,26 +45,32 @@ func (c *Config) Complete() CompletedConfig {
 	return CompletedConfig{genericConfig: c.GenericConfig.Complete()}
 }
 
-// New installs the group on a new server.
+// New installs the group on a new server. It fails where no version is
+// enabled and where the storage can't be opened.
 func (c CompletedConfig) New() (*Server, error) {
 	server, err := c.genericConfig.New("network-apiserver", genericapiserver.NewEmptyDelegate())
 	if err != nil {
 		return nil, fmt.Errorf("creating the generic server: %w", err)
 	}
+	group := genericapiserver.NewDefaultAPIGroupInfo(samplecrd.GroupName, Scheme, runtime.NewParameterCodec(Scheme), Codecs)
+	// Discovery calls the first of these preferred, whether it is served or not.
+	group.PrioritizedVersions = slices.DeleteFunc(group.PrioritizedVersions, func(version schema.GroupVersion) bool {
+		return !c.genericConfig.MergedResourceConfig.ResourceEnabled(version.WithResource("networks"))
+	})
+	if len(group.PrioritizedVersions) == 0 {
+		return nil, fmt.Errorf("installing the group %s: no version is enabled", samplecrd.GroupName)
+	}
 	storage, err := network.NewStorage(Scheme, c.genericConfig.RESTOptionsGetter)
 	if err != nil {
 		return nil, err
 	}
-	group := genericapiserver.NewDefaultAPIGroupInfo(samplecrd.GroupName, Scheme, runtime.NewParameterCodec(Scheme), Codecs)
 	// One store for all versions: a second one would be a second watch cache.
 	resources := map[string]rest.Storage{
 		"networks":        storage.Network,
 		"networks/status": storage.Status,
 	}
-	for _, version := range Scheme.PrioritizedVersionsForGroup(samplecrd.GroupName) {
-		if c.genericConfig.MergedResourceConfig.ResourceEnabled(version.WithResource("networks")) {
-			group.VersionedResourcesStorageMap[version.Version] = resources
-		}
+	for _, version := range group.PrioritizedVersions {
+		group.VersionedResourcesStorageMap[version.Version] = resources
 	}
 	if err := server.InstallAPIGroup(&group); err != nil {
 		return nil, fmt.Errorf("installing the group %s: %w", samplecrd.GroupName, err)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"strings"
 	"testing"
@@ -304,9 +305,7 @@ func TestClasses(t *testing.T) {
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
 			c := newClient(t, serve(t, func(w http.ResponseWriter, _ *http.Request) {
-				for key, values := range tc.header {
-					w.Header()[key] = values
-				}
+				maps.Copy(w.Header(), tc.header)
 				w.Header().Set("X-Openstack-Request-Id", "req-d1092824-7e0b-409d-b09b-f65fd10b8f14")
 				w.WriteHeader(tc.status)
 				_, _ = w.Write([]byte(tc.body))

@@ -50,7 +50,7 @@ func (p page) NextPageURL() (string, error) {
 	if err != nil {
 		return "", errors.New("link to the next page is not a URL")
 	}
-	query := p.URL.Query()
+	query := p.Query()
 	marker := link.Query().Get("marker")
 	if marker == "" || marker == query.Get("marker") {
 		return "", errors.New("link to the next page leads nowhere")

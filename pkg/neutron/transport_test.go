@@ -258,7 +258,7 @@ func TestTokenStaysOutOfErrors(t *testing.T) {
 		},
 		"page": func(w http.ResponseWriter, r *http.Request) {
 			w.Header().Set("X-Auth-Token", r.Header.Get("X-Auth-Token"))
-			http.Error(w, r.Header.Get("X-Auth-Token"), 502)
+			http.Error(w, r.Header.Get("X-Auth-Token"), http.StatusBadGateway)
 		},
 		"redirect": func(w http.ResponseWriter, r *http.Request) {
 			http.Redirect(w, r, "/?token="+r.Header.Get("X-Auth-Token"), http.StatusFound)

@@ -52,7 +52,7 @@ func StartEtcd(ctx context.Context, dir string) (*Etcd, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("create etcd directory: %w", err)
 	}
-	if err := os.Chmod(dir, 0o700); err != nil {
+	if err := os.Chmod(dir, 0o700); err != nil { //nolint:gosec // a folder without x can't be entered
 		return nil, fmt.Errorf("close etcd directory to other users: %w", err)
 	}
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)

@@ -2,6 +2,7 @@ package standalone
 
 import (
 	"crypto/tls"
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -48,7 +49,11 @@ func TestKubeconfigOpensAServer(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	response, err := client.Get(config.Host)
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, config.Host, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	response, err := client.Do(request)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -88,7 +93,7 @@ func serveTLS(t *testing.T, pki *PKI) *httptest.Server {
 		t.Fatal(err)
 	}
 	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		io.WriteString(w, r.TLS.PeerCertificates[0].Subject.Organization[0])
+		fmt.Fprint(w, r.TLS.PeerCertificates[0].Subject.Organization[0])
 	}))
 	server.TLS = &tls.Config{Certificates: []tls.Certificate{pair}, ClientCAs: clients, ClientAuth: tls.RequireAndVerifyClientCert}
 	server.StartTLS()

@@ -43,15 +43,14 @@ func Lock(dir string) (*DirLock, error) {
 		return nil, fmt.Errorf("open lock of data directory: %w", err)
 	}
 	if err := flock(file); err != nil {
-		defer file.Close()
+		defer file.Close() //nolint:errcheck // nothing was written
 		if errors.Is(err, syscall.EWOULDBLOCK) {
 			return nil, fmt.Errorf("data directory %s is in use by %s", dir, holder(file))
 		}
 		return nil, fmt.Errorf("lock data directory %s: %w", dir, err)
 	}
 	if err := sign(file); err != nil {
-		file.Close()
-		return nil, fmt.Errorf("write lock of data directory: %w", err)
+		return nil, errors.Join(fmt.Errorf("write lock of data directory: %w", err), file.Close())
 	}
 	return &DirLock{file: file}, nil
 }

@@ -3,6 +3,7 @@ package standalone
 import (
 	"bufio"
 	"context"
+	"fmt"
 	"io"
 	"os"
 	"os/exec"
@@ -68,7 +69,7 @@ func TestServer(t *testing.T) {
 
 // reach does not go through t: its lines must stand alone and come at once.
 func reach(stage string) {
-	os.Stdout.WriteString(stage + "\n")
+	fmt.Fprintln(os.Stdout, stage)
 }
 
 // startServer runs TestServer on dir in a process of its own, and returns when it has reached stage.

@@ -20,13 +20,12 @@ import (
 )
 
 var (
-	_ rest.RESTCreateStrategy              = strategy{}
-	_ rest.RESTUpdateStrategy              = strategy{}
-	_ rest.RESTDeleteStrategy              = strategy{}
-	_ rest.GarbageCollectionDeleteStrategy = strategy{}
-	_ rest.ResetFieldsStrategy             = strategy{}
-	_ rest.RESTUpdateStrategy              = statusStrategy{}
-	_ rest.ResetFieldsStrategy             = statusStrategy{}
+	_ rest.RESTCreateStrategy  = strategy{}
+	_ rest.RESTUpdateStrategy  = strategy{}
+	_ rest.RESTDeleteStrategy  = strategy{}
+	_ rest.ResetFieldsStrategy = strategy{}
+	_ rest.RESTUpdateStrategy  = statusStrategy{}
+	_ rest.ResetFieldsStrategy = statusStrategy{}
 )
 
 // strategy holds the rules for writes to networks.
@@ -85,10 +84,6 @@ func (strategy) WarningsOnUpdate(ctx context.Context, obj, old runtime.Object) [
 }
 
 func (strategy) Canonicalize(runtime.Object) {}
-
-func (strategy) DefaultGarbageCollectionPolicy(context.Context) rest.GarbageCollectionPolicy {
-	return rest.DeleteDependents
-}
 
 func (strategy) GetResetFields() map[fieldpath.APIVersion]*fieldpath.Set {
 	return resetFields("status")

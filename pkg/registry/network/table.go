@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/duration"
 
 	"github.com/samplecrd/network-apiserver/pkg/apis/samplecrd"
+	samplecrdv1 "github.com/samplecrd/network-apiserver/pkg/apis/samplecrd/v1"
 	"github.com/samplecrd/network-apiserver/pkg/apis/samplecrd/validation"
 )
 
@@ -54,7 +55,7 @@ func (tableConvertor) ConvertToTable(_ context.Context, object, tableOptions run
 func row(network *samplecrd.Network) metav1.TableRow {
 	cidr, gateway := firstSubnet(network)
 	ready, reason := string(metav1.ConditionUnknown), ""
-	if c := meta.FindStatusCondition(network.Status.Conditions, "Ready"); c != nil {
+	if c := meta.FindStatusCondition(network.Status.Conditions, samplecrdv1.ConditionReady); c != nil {
 		ready, reason = string(c.Status), c.Reason
 	}
 	age := "<unknown>"

@@ -13,7 +13,7 @@ import (
 // Install adds the hub and every version; v1 is preferred.
 func Install(scheme *runtime.Scheme) {
 	utilruntime.Must(samplecrd.AddToScheme(scheme))
-	utilruntime.Must(samplecrdv1.AddToScheme(scheme))
-	utilruntime.Must(samplecrdv2alpha1.AddToScheme(scheme))
+	utilruntime.Must(samplecrdv1.Install(scheme))
+	utilruntime.Must(samplecrdv2alpha1.Install(scheme))
 	utilruntime.Must(scheme.SetVersionPriority(samplecrdv1.SchemeGroupVersion, samplecrdv2alpha1.SchemeGroupVersion))
 }

@@ -14,7 +14,7 @@ func init() {
 	localSchemeBuilder.Register(addFieldLabelConversions)
 }
 
-//nolint:revive,staticcheck // the name is what conversion-gen looks for
+//nolint:revive // the name is what conversion-gen looks for
 func Convert_v1_NetworkSpec_To_samplecrd_NetworkSpec(in *NetworkSpec, out *samplecrd.NetworkSpec, s conversion.Scope) error {
 	if err := autoConvert_v1_NetworkSpec_To_samplecrd_NetworkSpec(in, out, s); err != nil {
 		return err
@@ -37,7 +37,7 @@ func Convert_v1_NetworkSpec_To_samplecrd_NetworkSpec(in *NetworkSpec, out *sampl
 	return nil
 }
 
-//nolint:revive,staticcheck // the name is what conversion-gen looks for
+//nolint:revive // the name is what conversion-gen looks for
 func Convert_samplecrd_NetworkSpec_To_v1_NetworkSpec(in *samplecrd.NetworkSpec, out *NetworkSpec, s conversion.Scope) error {
 	if err := autoConvert_samplecrd_NetworkSpec_To_v1_NetworkSpec(in, out, s); err != nil {
 		return err

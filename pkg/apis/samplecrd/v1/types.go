@@ -248,7 +248,7 @@ type NetworkStatus struct {
 	ObservedGeneration int64 `json:"observedGeneration,omitempty" protobuf:"varint,1,opt,name=observedGeneration"`
 
 	// conditions are Ready and Progressing. Progressing=False with the current
-	// observedGeneration means: nothing more happens by itself.
+	// observedGeneration means: it is done, or waits for a person.
 	// +optional
 	// +patchMergeKey=type
 	// +patchStrategy=merge

@@ -8,7 +8,7 @@ func init() {
 // taken over (openStack.networkID) nothing is assumed but that it stays: what
 // was not made here is not changed or deleted unasked.
 //
-//nolint:revive,staticcheck // the name is what defaulter-gen looks for
+//nolint:revive // the name is what defaulter-gen looks for
 func SetDefaults_NetworkSpec(spec *NetworkSpec) {
 	if spec.ManagementPolicy == "" {
 		spec.ManagementPolicy = ManagementPolicyManaged

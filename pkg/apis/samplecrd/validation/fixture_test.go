@@ -8,7 +8,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
-	"k8s.io/utils/ptr"
 
 	"github.com/samplecrd/network-apiserver/pkg/apis/samplecrd"
 )
@@ -159,7 +158,7 @@ func noSubnets() tweak {
 }
 
 func mtu(mtu int32) tweak {
-	return tweakSpec(func(s *samplecrd.NetworkSpec) { s.MTU = ptr.To(mtu) })
+	return tweakSpec(func(s *samplecrd.NetworkSpec) { s.MTU = new(mtu) })
 }
 
 func deletionPolicy(policy samplecrd.DeletionPolicy) tweak {
@@ -192,13 +191,13 @@ func physical(networkType, physicalNetwork string, segmentationID ...int32) twea
 	return tweakOpenStack(func(o *samplecrd.OpenStack) {
 		o.Provider = &samplecrd.Provider{NetworkType: networkType, PhysicalNetwork: physicalNetwork}
 		for _, id := range segmentationID {
-			o.Provider.SegmentationID = ptr.To(id)
+			o.Provider.SegmentationID = new(id)
 		}
 	})
 }
 
 func deleting() tweak {
 	return func(network *samplecrd.Network) {
-		network.DeletionTimestamp = ptr.To(metav1.NewTime(time.Unix(1700000001, 0)))
+		network.DeletionTimestamp = new(metav1.NewTime(time.Unix(1700000001, 0)))
 	}
 }
