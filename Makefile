@@ -35,6 +35,10 @@ $(BIN)/kubectl: hack/kubectl/main.go hack/kubectl/go.mod hack/kubectl/go.sum
 test: build kubectl ## Run all tests with the race detector.
 	go test -race -timeout 10m ./...
 
+.PHONY: e2e-neutron
+e2e-neutron: ## Run the contract suite against a real Neutron, on SQLite and on MariaDB (Debian, as root).
+	hack/neutron/e2e.sh
+
 .PHONY: generate
 generate: ## Make what is generated from the types (needs protoc).
 	hack/generate.sh

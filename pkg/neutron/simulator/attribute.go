@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"maps"
 	"slices"
@@ -77,12 +78,9 @@ func (c *call) prepare(k *kind, create bool) (items []values, bulk bool, err err
 	} else if !create {
 		return nil, false, badRequest("Bulk operation not supported")
 	}
-	list, ok := given.([]any)
-	if given == nil || ok && len(list) == 0 {
-		return nil, bulk, badRequest("Resources required")
-	}
-	if !ok {
-		return nil, bulk, badRequest("Object '%s' contains invalid data", k.name)
+	list, err := k.list(given)
+	if err != nil {
+		return nil, bulk, err
 	}
 	for _, item := range list {
 		object, ok := item.(map[string]any)
@@ -90,7 +88,7 @@ func (c *call) prepare(k *kind, create bool) (items []values, bulk bool, err err
 			object, ok = inner.(map[string]any)
 		}
 		if !ok {
-			return nil, bulk, badRequest("Object '%s' contains invalid data", k.name)
+			return nil, bulk, k.invalid(item)
 		}
 		prepared, err := c.prepareItem(k, object, create)
 		if err != nil {
@@ -99,6 +97,28 @@ func (c *call) prepare(k *kind, create bool) (items []values, bulk bool, err err
 		items = append(items, prepared)
 	}
 	return items, bulk, nil
+}
+
+// list is what a create of many gives to create.
+func (k *kind) list(given any) ([]any, error) {
+	switch fmt.Sprint(given) {
+	case "<nil>", "", "[]", "map[]", "0", "false":
+		return nil, badRequest("Resources required")
+	}
+	list, ok := given.([]any)
+	if !ok {
+		return nil, k.invalid(given)
+	}
+	return list, nil
+}
+
+// invalid tells what Python can look into, and then does not find an object in, from what it cannot.
+func (k *kind) invalid(given any) error {
+	switch given.(type) {
+	case string, []any, map[string]any:
+		return badRequest("Object '%s' contains invalid data", k.name)
+	}
+	return errInvalidBody
 }
 
 func (c *call) prepareItem(k *kind, given values, create bool) (values, error) {

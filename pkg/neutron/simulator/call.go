@@ -28,7 +28,7 @@ type kind struct {
 	all         func(*call) iter.Seq[view]       // what the caller may see
 	get         func(*call, string) (view, bool) // if the caller may see it
 	owned       func(*call, view) bool           // whether the caller may change it
-	admit       func(*call, values) error        // looks at a create before quota and policy do; nil admits all
+	admit       func(*call, *kind, values) error // looks at a create before quota and policy do; nil admits all
 	create      func(*call, values) (view, error)
 	update      func(*call, string, values) error
 	delete      func(*call, string) error
@@ -46,7 +46,7 @@ func (k *kind) attribute(name string) *attribute {
 }
 
 func kindOf(collection string) *kind {
-	for _, k := range []*kind{&networks, &subnets, &ports} {
+	for _, k := range []*kind{&networks, &subnets, &ports, &routers} {
 		if k.collection() == collection {
 			return k
 		}
@@ -69,6 +69,8 @@ func (c *call) route(path []string) (status int, body any, err error) {
 		return c.serve(k, "")
 	case len(path) == 2:
 		return c.serve(k, path[1])
+	case k == &routers && len(path) == 3 && (path[2] == "add_router_interface" || path[2] == "remove_router_interface"):
+		return c.changeInterface(path[1], path[2])
 	case path[2] == "tags":
 		return c.tags(k, path[1], path[3:])
 	}
@@ -119,7 +121,7 @@ func (c *call) create(k *kind) (int, any, error) {
 		if k.admit == nil {
 			break
 		}
-		if err := k.admit(c, item); err != nil {
+		if err := k.admit(c, k, item); err != nil {
 			return 0, nil, err
 		}
 	}
@@ -148,16 +150,13 @@ func (c *call) update(k *kind, id string) (view, error) {
 	if err != nil {
 		return nil, err
 	}
-	v, err := c.writable(k, id, "update", items[0])
-	if err != nil {
+	if _, err := c.writable(k, id, "update", items[0]); err != nil {
 		return nil, err
 	}
-	if len(items[0]) > 0 {
-		if err := k.update(c, id, items[0]); err != nil {
-			return nil, err
-		}
-		v, _ = k.get(c, id)
+	if err := k.update(c, id, items[0]); err != nil {
+		return nil, err
 	}
+	v, _ := k.get(c, id)
 	return c.show(k, v), nil
 }
 

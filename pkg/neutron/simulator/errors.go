@@ -23,15 +23,16 @@ func (f *fault) body() any {
 }
 
 var (
-	errUnauthorized = &fault{http.StatusUnauthorized, "Unauthorized", "The request you have made requires authentication."}
-	errNoRoute      = &fault{http.StatusNotFound, "HTTPNotFound", "The resource could not be found."}
-	errNotSupported = &fault{http.StatusNotFound, "HTTPNotFound", "not supported"}
-	errMethod       = &fault{http.StatusMethodNotAllowed, "HTTPMethodNotAllowed", "The server could not comply with the request since it is either malformed or otherwise incorrect."}
-	errTooLarge     = &fault{http.StatusRequestEntityTooLarge, "HTTPRequestEntityTooLarge", "Request is too large."}
-	errInternal     = &fault{http.StatusInternalServerError, "HTTPInternalServerError", "Request Failed: internal server error while processing your request."}
-	errNoSegment    = &fault{http.StatusServiceUnavailable, "NoNetworkAvailable", "Unable to create the network. No tenant network is available for allocation."}
-	errInvalidBody  = badRequest("Body contains invalid data")
-	errMalformed    = &fault{http.StatusBadRequest, "MalformedRequestBody", "Malformed request body: Cannot understand JSON."}
+	errUnauthorized  = &fault{http.StatusUnauthorized, "Unauthorized", "The request you have made requires authentication."}
+	errNoRoute       = &fault{http.StatusNotFound, "HTTPNotFound", "The resource could not be found."}
+	errNotSupported  = &fault{http.StatusNotFound, "HTTPNotFound", "not supported"}
+	errMethod        = &fault{http.StatusMethodNotAllowed, "HTTPMethodNotAllowed", "The server could not comply with the request since it is either malformed or otherwise incorrect."}
+	errAdminRequired = &fault{http.StatusForbidden, "AdminRequired", "User does not have admin privileges: Only admin is authorized to access quotas for another project."}
+	errTooLarge      = &fault{http.StatusRequestEntityTooLarge, "HTTPRequestEntityTooLarge", "Request is too large."}
+	errInternal      = &fault{http.StatusInternalServerError, "HTTPInternalServerError", "Request Failed: internal server error while processing your request."}
+	errNoSegment     = &fault{http.StatusServiceUnavailable, "NoNetworkAvailable", "Unable to create the network. No tenant network is available for allocation."}
+	errInvalidBody   = badRequest("Body contains invalid data")
+	errMalformed     = &fault{http.StatusBadRequest, "MalformedRequestBody", "Malformed request body: Cannot understand JSON."}
 )
 
 func badRequest(format string, args ...any) *fault {
@@ -48,7 +49,11 @@ func badPart(part, format string, args ...any) *fault {
 }
 
 func notFound(title, id string) *fault {
-	return &fault{http.StatusNotFound, title + "NotFound", fmt.Sprintf("%s %s could not be found.", title, id)}
+	message := fmt.Sprintf("%s %s could not be found", title, id)
+	if title != routers.title {
+		message += "."
+	}
+	return &fault{http.StatusNotFound, title + "NotFound", message}
 }
 
 func conflict(kind, format string, args ...any) *fault {

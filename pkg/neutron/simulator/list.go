@@ -33,22 +33,25 @@ func unescape(s string) string {
 	return s
 }
 
-// all are the values of a parameter that are not empty.
+// all are the values of a parameter.
 func (q query) all(name string) []string {
 	list := []string{}
 	for _, p := range q {
-		if p.name == name && p.value != "" {
+		if p.name == name {
 			list = append(list, p.value)
 		}
 	}
 	return list
 }
 
-func (q query) first(name string) string {
-	if list := q.all(name); len(list) > 0 {
-		return list[0]
+// last is the value of a parameter that comes once, or the last of them.
+func (q query) last(name string) (value string, ok bool) {
+	for _, p := range q {
+		if p.name == name {
+			value, ok = p.value, true
+		}
 	}
-	return ""
+	return value, ok
 }
 
 // list answers a GET of a collection.
@@ -140,7 +143,7 @@ func (c *call) filter(k *kind) (keep func(view) bool, err error) {
 
 // order compares two items by the keys of the query and then by id.
 func (c *call) order(k *kind) (func(a, b view) int, error) {
-	keys, directions := c.query.all("sort_key"), c.query.all("sort_dir")
+	keys, directions := notEmpty(c.query.all("sort_key")), notEmpty(c.query.all("sort_dir"))
 	if len(keys) != len(directions) {
 		return nil, badRequest("The number of sort_keys and sort_dirs must be same")
 	}
@@ -165,6 +168,10 @@ func (c *call) order(k *kind) (func(a, b view) int, error) {
 		}
 		return compare(a["id"], b["id"])
 	}, nil
+}
+
+func notEmpty(list []string) []string {
+	return slices.DeleteFunc(list, func(s string) bool { return s == "" })
 }
 
 func compare(a, b any) int {
@@ -192,14 +199,16 @@ type page struct {
 }
 
 func (c *call) page(k *kind) (page, error) {
-	p := page{reverse: strings.EqualFold(c.query.first("page_reverse"), "true")}
-	asked := cmp.Or(c.query.first("limit"), "0")
-	limit, err := strconv.Atoi(asked)
-	if err != nil || limit < 0 {
-		return p, badPart("limit", "Limit must be an integer 0 or greater and not '%s'", asked)
+	reverse, _ := c.query.last("page_reverse")
+	p := page{reverse: strings.EqualFold(reverse, "true")}
+	if asked, ok := c.query.last("limit"); ok {
+		limit, err := strconv.Atoi(asked)
+		if err != nil || limit < 0 {
+			return p, badPart("limit", "Limit must be an integer 0 or greater and not '%s'", asked)
+		}
+		p.limit = limit
 	}
-	p.limit = limit
-	if id := c.query.first("marker"); id != "" && limit > 0 {
+	if id, _ := c.query.last("marker"); id != "" && p.limit > 0 {
 		marker, ok := k.get(c, id)
 		if !ok {
 			return p, notFound(k.title, id)

@@ -128,14 +128,17 @@ func (c *call) createNetwork(v values) (view, error) {
 }
 
 func (c *call) updateNetwork(id string, v values) error {
-	n, _ := c.networks.get(id)
-	for _, name := range []string{"provider:network_type", "provider:physical_network", "provider:segmentation_id"} {
-		if _, ok := v[name]; ok {
-			return invalidInput("Plugin does not support updating provider attributes")
-		}
+	if len(v) == 0 {
+		return nil
 	}
+	n, _ := c.networks.get(id)
+	segment, err := c.change(n.Segment, v)
+	if err != nil {
+		return err
+	}
+	n.Segment = segment
 	if n.Shared && !value(v, "shared", true) && c.usedByOthers(n) {
-		return conflict("InvalidSharedSetting", "Unable to reconfigure sharing settings for network %s. Multiple tenants are using it.", n.ID)
+		return conflict("InvalidSharedSetting", "Unable to reconfigure sharing settings for network %s. Multiple tenants are using it.", n.Name)
 	}
 	mtu, err := n.Segment.mtu(value(v, "mtu", n.MTU))
 	if err != nil {

@@ -60,12 +60,12 @@ func prefixLength(s string) (int, bool) {
 	return ones, true
 }
 
-// cidr is the converter of the attribute. Neutron fails with null.
+// cidr is the converter of the attribute. Neutron fails with what is no string.
 func cidr(v any) (any, error) {
-	if v == nil {
+	s, ok := v.(string)
+	if !ok {
 		return nil, errInternal
 	}
-	s, _ := v.(string)
 	if prefix, ok := parseCIDR(s); ok {
 		return prefix, nil
 	}

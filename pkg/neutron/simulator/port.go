@@ -29,7 +29,7 @@ var ports = kind{
 		nameAttribute,
 		{name: "network_id", flags: onPost | required | filters | sorts, validate: isUUID},
 		{name: "admin_state_up", flags: onPost | onPut | filters | sorts, convert: boolean},
-		{name: "mac_address", flags: onPost | filters | sorts, convert: canonicalMAC, validate: macAddress},
+		{name: "mac_address", flags: onPost | filters | sorts, validate: macAddress},
 		{name: "fixed_ips", flags: onPost | filters, validate: fixedIPs},
 		{name: "device_id", flags: onPost | onPut | filters | sorts, validate: stringUpTo(maxText)},
 		{name: "device_owner", flags: onPost | onPut | filters | sorts, validate: stringUpTo(maxText)},
@@ -46,7 +46,7 @@ var ports = kind{
 		{name: "extra_dhcp_opts"},
 		{name: "dns_name"},
 		{name: "dns_assignment"},
-		{name: "tags", flags: onPost, validate: uniqueStrings},
+		{name: "tags", flags: onPost, validate: uniqueStrings}, // and then not kept
 	}, standard),
 	all: func(c *call) iter.Seq[view] {
 		return func(yield func(view) bool) {
@@ -69,6 +69,9 @@ var ports = kind{
 	create: (*call).createPort,
 	update: (*call).updatePort,
 	delete: func(c *call, id string) error {
+		if p, _ := c.ports.get(id); c.attached(p) {
+			return conflict("ServicePortInUse", "Port %s cannot be deleted directly via the port API: has device owner %s.", id, p.DeviceOwner)
+		}
 		c.ports.delete(id)
 		return nil
 	},
@@ -93,7 +96,7 @@ func (p port) automatic() bool {
 
 func (p port) onRouter() bool {
 	return slices.Contains([]string{
-		"network:router_interface", "network:router_interface_distributed", "network:ha_router_replicated_interface",
+		routerInterface, "network:router_interface_distributed", "network:ha_router_replicated_interface",
 	}, p.DeviceOwner)
 }
 
@@ -130,16 +133,6 @@ func (c *call) portsOn(network string) iter.Seq[port] {
 	}
 }
 
-// routerPort is the id of a router's port that has the gateway address of the subnet.
-func (c *call) routerPort(s subnet, withDevice bool) string {
-	for p := range c.portsOn(s.NetworkID) {
-		if p.onRouter() && (p.DeviceID != "" || !withDevice) && slices.Contains(p.FixedIPs, fixedIP{s.ID, s.Gateway}) {
-			return p.ID
-		}
-	}
-	return ""
-}
-
 func (c *call) createPort(v values) (view, error) {
 	id := v["network_id"].(string)
 	n, ok := c.networks.get(id)
@@ -158,7 +151,6 @@ func (c *call) createPort(v values) (view, error) {
 		PortSecurity:   value(v, "port_security_enabled", n.PortSecurity),
 		SecurityGroups: stringsOf(v["security_groups"]),
 	}
-	p.Tags = slices.Sorted(slices.Values(stringsOf(v["tags"])))
 	if _, ok := v["security_groups"]; !ok && p.PortSecurity && !p.automatic() && !p.onRouter() {
 		p.SecurityGroups = []string{c.securityGroup(p.Project)}
 	}
@@ -189,15 +181,6 @@ func randomMAC() string {
 	return mac.String()
 }
 
-// canonicalMAC writes a MAC address with colons. What is none is left to validation.
-func canonicalMAC(v any) (any, error) {
-	s, _ := v.(string)
-	if mac, err := net.ParseMAC(s); err == nil {
-		return mac.String(), nil
-	}
-	return v, nil
-}
-
 func macAddress(v any) string {
 	s, _ := v.(string)
 	if mac, err := net.ParseMAC(s); err != nil || len(mac) != 6 {
@@ -207,6 +190,9 @@ func macAddress(v any) string {
 }
 
 func (c *call) updatePort(id string, v values) error {
+	if len(v) == 0 {
+		return nil
+	}
 	p, _ := c.ports.get(id)
 	p.AdminStateUp = value(v, "admin_state_up", p.AdminStateUp)
 	p.DeviceID = value(v, "device_id", p.DeviceID)

@@ -1,6 +1,8 @@
 package simulator
 
 import (
+	"bytes"
+	"encoding/json"
 	"fmt"
 	"maps"
 	"net/http"
@@ -56,6 +58,10 @@ func (c *call) used(project, resource string) int {
 		for p := range c.ports.all() {
 			count(p.Project)
 		}
+	case "router":
+		for r := range c.routers.all() {
+			count(r.Project)
+		}
 	case "security_group", "security_group_rule":
 		if _, ok := c.groups.get(project); ok {
 			used = 1
@@ -92,17 +98,15 @@ func (c *call) quota(path []string) (int, any, error) {
 	case len(path) == 2 && get && path[1] == "default":
 		return c.showQuota(project, unlimited)
 	case len(path) == 2 && get && path[1] == "details":
-		return c.showQuota(project, c.details(project))
+		return c.quotaDetails(project)
 	case len(path) > 1:
 		return 0, nil, errNoRoute
-	case get:
-		return c.showQuota(project, c.limits(project))
 	case c.request.Method == http.MethodPut:
 		return c.setQuota(project)
 	case c.request.Method == http.MethodDelete:
 		return c.deleteQuota(project)
 	}
-	return 0, nil, errMethod
+	return c.showQuota(project, c.limits(project)) // whatever the method
 }
 
 func (c *call) showQuota(project string, quota any) (int, any, error) {
@@ -112,28 +116,24 @@ func (c *call) showQuota(project string, quota any) (int, any, error) {
 	return http.StatusOK, map[string]any{"quota": quota}, nil
 }
 
-func (c *call) details(project string) any {
+func (c *call) quotaDetails(project string) (int, any, error) {
+	if !c.who.owns(project) {
+		return 0, nil, errAdminRequired
+	}
 	details := map[string]any{}
 	for resource, limit := range c.limits(project) {
 		details[resource] = map[string]int{"limit": limit, "used": c.used(project, resource), "reserved": 0}
 	}
-	return details
+	return http.StatusOK, map[string]any{"quota": details}, nil
 }
 
 func (c *call) setQuota(project string) (int, any, error) {
 	if !c.who.admin {
 		return 0, nil, forbidden("rule:update_quota")
 	}
-	body, err := decode(c.body)
+	given, err := c.givenQuota()
 	if err != nil {
-		return 0, nil, errMalformed
-	}
-	if body["quota"] == nil {
-		return 0, nil, badRequest("Unable to find 'quota' in request body")
-	}
-	given, ok := body["quota"].(map[string]any)
-	if !ok {
-		return 0, nil, badRequest("Object 'quota' contains invalid data")
+		return 0, nil, err
 	}
 	set, _ := c.quotas.get(project)
 	set = maps.Clone(set)
@@ -147,6 +147,19 @@ func (c *call) setQuota(project string) (int, any, error) {
 	}
 	c.quotas.put(project, set)
 	return http.StatusOK, map[string]any{"quota": c.limits(project)}, nil
+}
+
+func (c *call) givenQuota() (map[string]any, error) {
+	if !json.Valid(c.body) {
+		return nil, errMalformed
+	}
+	var body struct{ Quota map[string]any }
+	decoder := json.NewDecoder(bytes.NewReader(c.body))
+	decoder.UseNumber()
+	if err := decoder.Decode(&body); err != nil || body.Quota == nil {
+		return nil, errInternal
+	}
+	return body.Quota, nil
 }
 
 func limit(resource string, given any) (int, error) {

@@ -69,6 +69,22 @@ func (c *call) reserveSegment(v values) (segment, error) {
 	return s, invalidInput("network_type value '%s' not supported", s.Type)
 }
 
+// change takes over the provider attributes of an update. Only a VLAN can move.
+func (c *call) change(s segment, v values) (segment, error) {
+	if kind, network := value(v, "provider:network_type", s.Type), value(v, "provider:physical_network", s.PhysicalNetwork); kind != s.Type || network != s.PhysicalNetwork {
+		return s, invalidInput("Plugin does not support updating the following provider network attributes: provider:network_type, provider:physical_network")
+	}
+	id := value(v, "provider:segmentation_id", 0)
+	if id == 0 {
+		return s, nil
+	}
+	if s.Type != "vlan" {
+		return s, invalidInput("Only VLAN type networks can be updated.")
+	}
+	s.ID = id
+	return c.reserveVLAN(s, true)
+}
+
 func (c *call) reserveTunnel(s segment, numbered bool) (segment, error) {
 	if !numbered {
 		return c.reserveFree(s, firstVNI, lastVNI)

@@ -1,6 +1,6 @@
 // Package simulator answers HTTP requests as the networking API of OpenStack does: status codes, attributes, error types and messages
-// are those of a real Neutron (release Zed, ML2 plugin on SQLite). It knows networks, subnets, ports, quotas and tags, and the
-// default policies. Routers are not simulated: a port with device_owner network:router_interface stands for one.
+// are those of a real Neutron (release Zed, ML2 plugin on SQLite). It knows networks, subnets, ports, routers with interfaces on
+// subnets, quotas and tags, and the default policies. The scripts of test/contract hold it to that.
 package simulator
 
 import (
@@ -152,7 +152,7 @@ func ascii(text []byte) []byte {
 	out := make([]byte, 0, len(text))
 	for _, r := range string(text) {
 		if r < 0x7f {
-			out = append(out, byte(r))
+			out = append(out, byte(r)) //nolint:gosec // it is ASCII
 			continue
 		}
 		for _, unit := range utf16.Encode([]rune{r}) {

@@ -18,6 +18,38 @@ import (
 	bolt "go.etcd.io/bbolt"
 )
 
+func serve(t testing.TB, options Options) *httptest.Server {
+	t.Helper()
+	s, err := New(options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := httptest.NewServer(s)
+	t.Cleanup(func() {
+		server.Close()
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return server
+}
+
+var client = &http.Client{Timeout: time.Minute}
+
+func do(t testing.TB, request *http.Request) (*http.Response, []byte) {
+	t.Helper()
+	response, err := client.Do(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	text, err := io.ReadAll(response.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return response, text
+}
+
 func request(t testing.TB, method, url, body string) *http.Request {
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), method, url, strings.NewReader(body))
@@ -106,7 +138,7 @@ func TestRestart(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "neutron.db")
 	lists := func(url string) map[string]string {
 		out := map[string]string{}
-		for _, list := range []string{"networks", "subnets", "ports", "quotas/p", "quotas/fake_project_id/details"} {
+		for _, list := range []string{"networks", "subnets", "ports", "routers", "quotas/p", "quotas/fake_project_id/details"} {
 			_, text := do(t, request(t, http.MethodGet, url+"/v2.0/"+list, ""))
 			out[list] = string(text)
 		}
@@ -129,7 +161,8 @@ func TestRestart(t *testing.T) {
 		id := post(t, url, "networks", `{"name": "kept", "description": "é"}`)
 		post(t, url, "subnets", `{"network_id": "`+id+`", "ip_version": 4, "cidr": "10.0.0.0/24", "dns_nameservers": ["1.1.1.1"], "host_routes": [{"destination": "10.1.0.0/16", "nexthop": "10.0.0.9"}]}`)
 		post(t, url, "subnets", `{"network_id": "`+id+`", "ip_version": 6, "cidr": "::ffff:10.0.0.0/120", "gateway_ip": null}`)
-		post(t, url, "ports", `{"network_id": "`+id+`", "tags": ["t"]}`)
+		post(t, url, "ports", `{"network_id": "`+id+`", "name": "p"}`)
+		post(t, url, "routers", `{}`)
 		gone := post(t, url, "networks", `{}`)
 		do(t, request(t, http.MethodDelete, url+"/v2.0/networks/"+gone, ""))
 		do(t, request(t, http.MethodPut, url+"/v2.0/networks/"+id+"/tags/red", ""))
@@ -288,89 +321,4 @@ func TestAtOnce(t *testing.T) {
 			}
 		})
 	}
-}
-
-func TestIdentify(t *testing.T) {
-	now := time.Unix(1000, 0)
-	for name, tc := range map[string]struct {
-		token   string
-		want    identity
-		wantErr bool
-	}{
-		"no token is the administrator":      {token: "", want: identity{"fake_project_id", true}},
-		"a member is of its project":         {token: "it:u:p:member", want: identity{"p", false}},
-		"admin is a role":                    {token: "it:u:p:reader,admin", want: identity{"p", true}},
-		"a token is good before it expires":  {token: "it:u:p:member:1001", want: identity{"p", false}},
-		"a token is not good when it has":    {token: "it:u:p:member:1000", wantErr: true},
-		"an expiry is a number":              {token: "it:u:p:member:", wantErr: true},
-		"a token has a project":              {token: "it:u::member", wantErr: true},
-		"a token has a role":                 {token: "it:u:p", wantErr: true},
-		"a token has no more than an expiry": {token: "it:u:p:member:1001:x", wantErr: true},
-		"another word is no token":           {token: "bad", wantErr: true},
-	} {
-		t.Run(name, func(t *testing.T) {
-			got, err := identify(tc.token, now)
-			if (err != nil) != tc.wantErr || got != tc.want {
-				t.Errorf("identify = %+v, %v; want %+v, error %t", got, err, tc.want, tc.wantErr)
-			}
-		})
-	}
-}
-
-// Any request has an answer in JSON, and none but the null CIDR is an error of the server.
-func FuzzServeHTTP(f *testing.F) {
-	for _, seed := range [][3]string{
-		{"POST", "/networks", `{"networks": [{"name": "x", "mtu": 1e9}, null]}`},
-		{"POST", "/subnets", `{"subnet": {"network_id": "NET", "ip_version": 6, "cidr": "fd00::/64", "gateway_ip": "::1", "allocation_pools": [{"start": "fd00::1", "end": "fd00::9"}]}}`},
-		{"POST", "/subnets", `{"subnet": {"network_id": "NET", "ip_version": 4, "cidr": "10.0.0.0/31", "enable_dhcp": "no", "host_routes": [{"destination": "0/0", "nexthop": "1.1.1.1"}]}}`},
-		{"PUT", "/subnets/SUB", `{"subnet": {"gateway_ip": null, "dns_nameservers": ["::1"], "service_types": ["network:a"]}}`},
-		{"POST", "/ports", `{"port": {"network_id": "NET", "fixed_ips": [{"subnet_id": "SUB", "ip_address": "10.0.0.9"}], "mac_address": "fa-16-3e-00-00-01"}}`},
-		{"GET", "/ports?fixed_ips=ip_address=&limit=1&marker=x&sort_key=fixed_ips&sort_dir=asc", ""},
-		{"GET", "/networks?sort_key=availability_zone_hints&sort_dir=desc&limit=2&page_reverse=TRUE&tags-any=a,b", ""},
-		{"PUT", "/networks/NET/tags", `{"tags": [[], {}, null, 1.5e400]}`},
-		{"PUT", "/quotas/p", `{"quota": {"network": 1e300, "port": [true]}}`},
-		{"DELETE", "/networks/NET", `[`},
-	} {
-		f.Add(seed[0], seed[1], seed[2])
-	}
-	f.Fuzz(func(t *testing.T, method, path, body string) {
-		s, err := New(Options{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		server := handler{s}
-		net := server.create(t, "networks", `{"network": {}}`)
-		sub := server.create(t, "subnets", `{"subnet": {"network_id": "`+net+`", "ip_version": 4, "cidr": "10.0.0.0/24"}}`)
-		ids := strings.NewReplacer("NET", net, "SUB", sub)
-		r, err := http.NewRequestWithContext(t.Context(), method, "http://127.0.0.1/v2.0"+ids.Replace(path), strings.NewReader(ids.Replace(body)))
-		if err != nil {
-			return
-		}
-		status, text := server.answer(r)
-		if status == http.StatusNoContent {
-			return
-		}
-		if status >= 500 && !strings.Contains(body, "null") || !json.Valid(text) && status != http.StatusNotFound {
-			t.Errorf("%s %s %s answered %d %s", method, path, body, status, text)
-		}
-	})
-}
-
-type handler struct{ *Simulator }
-
-func (h handler) answer(r *http.Request) (status int, body []byte) {
-	recorder := httptest.NewRecorder()
-	h.ServeHTTP(recorder, r)
-	text, _ := io.ReadAll(recorder.Result().Body)
-	return recorder.Code, text
-}
-
-func (h handler) create(t *testing.T, collection, body string) string {
-	t.Helper()
-	_, text := h.answer(request(t, http.MethodPost, "http://127.0.0.1/v2.0/"+collection, body))
-	var answer map[string]struct{ ID string }
-	if err := json.Unmarshal(text, &answer); err != nil {
-		t.Fatalf("%s: %v", text, err)
-	}
-	return answer[strings.TrimSuffix(collection, "s")].ID
 }

@@ -23,6 +23,7 @@ type store struct {
 	networks table[network]
 	subnets  table[subnet]
 	ports    table[port]
+	routers  table[router]
 	quotas   table[map[string]int] // limits that were set, by project
 	groups   table[string]         // the default security group, by project
 }
@@ -41,6 +42,7 @@ func openStore(path string) (*store, error) {
 		networks: newTable[network]("networks"),
 		subnets:  newTable[subnet]("subnets"),
 		ports:    newTable[port]("ports"),
+		routers:  newTable[router]("routers"),
 		quotas:   newTable[map[string]int]("quotas"),
 		groups:   newTable[string]("security-groups"),
 	}
@@ -63,7 +65,7 @@ func openStore(path string) (*store, error) {
 }
 
 func (s *store) tables() []saved {
-	return []saved{&s.networks, &s.subnets, &s.ports, &s.quotas, &s.groups}
+	return []saved{&s.networks, &s.subnets, &s.ports, &s.routers, &s.quotas, &s.groups}
 }
 
 func (s *store) load(tx *bolt.Tx) error {

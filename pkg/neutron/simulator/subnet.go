@@ -1,7 +1,9 @@
 package simulator
 
 import (
+	"fmt"
 	"iter"
+	"net/http"
 	"net/netip"
 	"slices"
 )
@@ -137,7 +139,7 @@ func (s subnet) assignsItself() bool {
 }
 
 // admitToNetwork hides networks that the caller does not see, and those it sees but may not build on.
-func (c *call) admitToNetwork(v values) error {
+func (c *call) admitToNetwork(k *kind, v values) error {
 	if c.who.admin {
 		return nil
 	}
@@ -147,7 +149,7 @@ func (c *call) admitToNetwork(v values) error {
 		return notFound("Network", id)
 	}
 	if !n.Shared && n.Project != v["project_id"] {
-		return errNoRoute
+		return &fault{http.StatusForbidden, "HTTPForbidden", fmt.Sprintf("Tenant %s not allowed to create %s on this network", v["project_id"], k.name)}
 	}
 	return nil
 }
@@ -158,7 +160,7 @@ func (c *call) createSubnet(v values) (view, error) {
 		return nil, badPart("subnets", "cidr and prefixlen must not be supplied together")
 	}
 	if id := v["subnetpool_id"]; id != nil {
-		return nil, &fault{404, "SubnetPoolNotFound", "Subnet pool " + text(id) + " could not be found."}
+		return nil, &fault{http.StatusNotFound, "SubnetPoolNotFound", "Subnet pool " + text(id) + " could not be found."}
 	}
 	if !ok {
 		return nil, badPart("subnets", "a subnetpool must be specified in the absence of a cidr")
@@ -224,16 +226,15 @@ func defaultGateway(p netip.Prefix) netip.Addr {
 	return p.Addr()
 }
 
+// updateSubnet counts an update that names no attribute too. Networks and ports do not.
 func (c *call) updateSubnet(id string, v values) (err error) {
 	s, _ := c.subnets.get(id)
 	old := s
 	if err := s.set(v, id, old.DHCP); err != nil {
 		return err
 	}
-	if s.Gateway != old.Gateway {
-		if used := c.routerPort(old, true); used != "" {
-			return gatewayInUse(old.Gateway, used)
-		}
+	if used := c.gatewayPort(old); used != "" && s.Gateway.IsValid() && s.Gateway != old.Gateway {
+		return conflict("GatewayIpInUse", "Current gateway ip %s already in use by port %s. Unable to update.", old.Gateway, used)
 	}
 	if !s.DHCP && (s.RAMode != "" || s.AddressMode != "") {
 		return invalidInput("Cannot disable enable_dhcp with ipv6 attributes set")
@@ -249,13 +250,6 @@ func (c *call) updateSubnet(id string, v values) (err error) {
 			return err
 		}
 	}
-	// Neutron asks its routers, which are not simulated. A port without a device is on no router and is asked last,
-	// so that the errors above come first as they do there.
-	if s.Gateway != old.Gateway {
-		if used := c.routerPort(old, false); used != "" {
-			return gatewayInUse(old.Gateway, used)
-		}
-	}
 	if types, ok := v["service_types"]; ok {
 		s.ServiceTypes = stringsOf(types)
 	}
@@ -265,10 +259,6 @@ func (c *call) updateSubnet(id string, v values) (err error) {
 	n.touch()
 	c.networks.put(n.ID, n)
 	return nil
-}
-
-func gatewayInUse(gateway netip.Addr, port string) error {
-	return conflict("GatewayIpInUse", "Current gateway ip %s already in use by port %s. Unable to update.", gateway, port)
 }
 
 // deleteSubnet refuses while a port has an address of it, save ports that Neutron made and addresses that hosts made.
@@ -284,6 +274,7 @@ func (c *call) deleteSubnet(id string) error {
 			return conflict("SubnetInUse", "Unable to complete operation on subnet %s: One or more ports have an IP allocation from this subnet.", id)
 		}
 		p.FixedIPs = ips
+		p.touch()
 		left = append(left, p)
 	}
 	for _, p := range left {

@@ -100,8 +100,9 @@ func (s *subnet) readHostRoutes(given []any, id string) ([]hostRoute, error) {
 	routes := make([]hostRoute, len(given))
 	for i, item := range given {
 		object := item.(map[string]any)
-		route := hostRoute{object["destination"].(string), object["nexthop"].(string)}
-		if netip.MustParseAddr(route.NextHop).Is4() != s.CIDR.Addr().Is4() {
+		nextHop := netip.MustParseAddr(object["nexthop"].(string))
+		route := hostRoute{object["destination"].(string), nextHop.String()}
+		if nextHop.Is4() != s.CIDR.Addr().Is4() {
 			return nil, wrongFamily("nexthop", route.NextHop, s.version())
 		}
 		if destination, _ := parseCIDR(route.Destination); destination.Addr().Is4() != s.CIDR.Addr().Is4() {

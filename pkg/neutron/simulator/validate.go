@@ -2,6 +2,7 @@ package simulator
 
 import (
 	"fmt"
+	"maps"
 	"net/netip"
 	"slices"
 	"strconv"
@@ -132,7 +133,7 @@ func hasKeys(v any, first, second string) string {
 	_, one := object[first]
 	_, two := object[second]
 	if !one || !two || len(object) != 2 {
-		provided := strings.Trim(repr(object), "{}")
+		provided := strings.Trim(repr(slices.Sorted(maps.Keys(object))), "[]")
 		return fmt.Sprintf("Validation of dictionary's keys failed. Expected keys: {'%s', '%s'} Provided keys: {%s}", first, second, provided)
 	}
 	return ""
@@ -193,10 +194,8 @@ func hostRoutes(v any) string {
 			return reason
 		}
 		object := item.(map[string]any)
-		destination, _ := object["destination"].(string)
-		prefix, ok := parseCIDR(destination)
-		if bits := strings.IndexByte(destination, '/'); !ok || bits < 0 || !sameAddress(destination[:bits], prefix.Addr()) {
-			return fmt.Sprintf("'%s' is not a valid CIDR", text(object["destination"]))
+		if reason := destination(object["destination"]); reason != "" {
+			return reason
 		}
 		if reason := address(object["nexthop"]); reason != "" {
 			return reason
@@ -209,9 +208,20 @@ func hostRoutes(v any) string {
 	return ""
 }
 
-func sameAddress(s string, a netip.Addr) bool {
-	parsed, err := netip.ParseAddr(s)
-	return err == nil && parsed == a
+func destination(v any) string {
+	s, _ := v.(string)
+	prefix, ok := parseCIDR(s)
+	host, _, hasLength := strings.Cut(s, "/")
+	addr, _ := parseCIDR(host)
+	switch {
+	case !ok || strings.ContainsAny(s, " \t\n"):
+		return fmt.Sprintf("'%s' is not a valid CIDR", text(v))
+	case !hasLength || addr.Addr() != prefix.Addr():
+		return fmt.Sprintf("'%s' is not a recognized CIDR, '%s' is recommended", s, prefix)
+	case within(prefix, loopback4) || within(prefix, loopback6):
+		return fmt.Sprintf("'%s' is not a routable CIDR", s)
+	}
+	return ""
 }
 
 func fixedIPs(v any) string {
