@@ -102,8 +102,8 @@ func dial(ctx context.Context, o CloudOptions) (*Client, error) {
 
 // authFailure classes an answer of Keystone: whatever it refuses, the
 // credentials do not serve.
-func (c *Client) authFailure(what call, err error) error {
-	e := c.failure(what, err).(*Error)
+func (c *Client) authFailure(what call, err error) *Error {
+	e := c.classed(what, err)
 	if e.Status >= 400 && e.Status < 500 && e.Status != http.StatusTooManyRequests {
 		e.Class = Unauthorized
 	}

@@ -136,11 +136,16 @@ func (w call) checkID() error {
 	return &Error{Class: Invalid, Message: fmt.Sprintf("%.64q is not an ID of Neutron", w.id), act: w.act}
 }
 
-// failure classes err by NeutronError.type. It returns nil for nil.
+// failure is classed as an error; nil for nil.
 func (c *Client) failure(what call, err error) error {
 	if err == nil {
 		return nil
 	}
+	return c.classed(what, err)
+}
+
+// classed classes err by NeutronError.type.
+func (c *Client) classed(what call, err error) *Error {
 	if e, ok := errors.AsType[*gophercloud.ErrUnableToReauthenticate](err); ok {
 		// Keystone's refusal counts, not the 401 that came before.
 		return c.authFailure(call{act: what.String() + ": authenticate again"}, e.ErrReauth)

@@ -3,6 +3,7 @@
 package e2e
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"os/exec"
@@ -46,7 +47,7 @@ func buildAndRun(m *testing.M) (int, error) {
 func build(folder, module, target, suffix string) error {
 	const version = "k8s.io/component-base/version."
 	flags := fmt.Sprintf("-X %[1]sgitVersion=%[2]s%[3]s -X %[1]sgitMajor=1 -X %[1]sgitMinor=37", version, kubeVersion, suffix)
-	command := exec.Command("go", "build", "-ldflags", flags, "-o", folder+string(filepath.Separator), target)
+	command := exec.CommandContext(context.Background(), "go", "build", "-ldflags", flags, "-o", folder+string(filepath.Separator), target) //nolint:forbidigo // TestMain has no test to end with
 	command.Dir = module
 	if output, err := command.CombinedOutput(); err != nil {
 		return fmt.Errorf("building %s in %s: %w\n%s", target, module, err, output)

@@ -55,7 +55,7 @@ func (o *output) String() string {
 // in it stays below the 108 bytes of sun_path.
 func dataDir(t testing.TB) string {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "e2e")
+	dir, err := os.MkdirTemp("", "e2e") //nolint:usetesting // t.TempDir() is too long
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -54,7 +54,7 @@ func subnetChanges(want desired, w desiredSubnet, have neutron.Subnet) (changes 
 	if pools != nil && !samePools(*pools, have.AllocationPools) {
 		changes.AllocationPools, changed = pools, true
 	}
-	if a.DNSNameservers != nil && !slices.Equal(*a.DNSNameservers, have.DNSNameservers) {
+	if a.DNSNameservers != nil && !sameAddresses(*a.DNSNameservers, have.DNSNameservers) {
 		changes.DNSNameservers, changed = a.DNSNameservers, true
 	}
 	if a.HostRoutes != nil && !sameRoutes(*a.HostRoutes, have.HostRoutes) {
@@ -80,6 +80,12 @@ func differs[T comparable](want *T, have T, changed *bool) *T {
 	}
 	*changed = true
 	return want
+}
+
+// sameAddresses compares in order, but not the text, which Neutron keeps as it
+// was given.
+func sameAddresses(a, b []string) bool {
+	return slices.EqualFunc(a, b, func(x, y string) bool { return canonicalAddress(x) == canonicalAddress(y) })
 }
 
 // sameRoutes compares without order, which Neutron does not keep.

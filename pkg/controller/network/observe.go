@@ -128,7 +128,7 @@ func (p *pass) search(ctx context.Context) error {
 func (p *pass) read(ctx context.Context, id string) error {
 	network, err := p.client.GetNetwork(ctx, id)
 	if err != nil {
-		f := p.failed(ctx, err).(*failure)
+		f := p.failed(ctx, err)
 		if neutron.ClassOf(err) == neutron.NotFound {
 			f.reason = samplecrdv1.ReasonNotFound
 		}

@@ -238,7 +238,7 @@ func (p *pass) removeFinalizer(ctx context.Context) error {
 }
 
 // failed puts an error of Neutron into the words of the conditions.
-func (p *pass) failed(ctx context.Context, err error) error {
+func (p *pass) failed(ctx context.Context, err error) *failure {
 	f := &failure{reason: reasonOf(neutron.ClassOf(err)), message: err.Error(), cause: err}
 	if f.reason == samplecrdv1.ReasonInUse && p.have.network != nil {
 		ports, listErr := p.client.ListPorts(ctx, p.have.network.ID)

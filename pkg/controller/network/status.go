@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"net/netip"
 	"slices"
 
@@ -179,12 +180,12 @@ func (p *pass) observed() *samplecrdv1.NetworkStatus {
 	}
 	status.NetworkID = n.ID
 	status.ProjectID, status.Region = p.client.Place().ProjectID, p.client.Place().Region
-	status.MTU = new(int32(n.MTU))
+	status.MTU = expressible(n.MTU)
 	status.Provider = nil
 	if n.Provider != nil {
 		status.Provider = &samplecrdv1.Provider{NetworkType: n.Provider.NetworkType, PhysicalNetwork: n.Provider.PhysicalNetwork}
 		if id := n.Provider.SegmentationID; id != 0 {
-			status.Provider.SegmentationID = new(int32(id))
+			status.Provider.SegmentationID = expressible(id)
 		}
 	}
 	status.Subnets = nil
@@ -194,6 +195,15 @@ func (p *pass) observed() *samplecrdv1.NetworkStatus {
 		})
 	}
 	return status
+}
+
+// expressible leaves out what the field can't hold: the key of a GRE network
+// may have 32 bits.
+func expressible(n int) *int32 {
+	if n < 0 || n > math.MaxInt32 {
+		return nil
+	}
+	return new(int32(n))
 }
 
 // inOrder returns the subnets as the spec has them, then the others.

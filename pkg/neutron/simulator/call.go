@@ -150,7 +150,7 @@ func (c *call) update(k *kind, id string) (view, error) {
 	if err != nil {
 		return nil, err
 	}
-	if _, err := c.writable(k, id, "update", items[0]); err != nil {
+	if err := c.writable(k, id, "update", items[0]); err != nil {
 		return nil, err
 	}
 	if err := k.update(c, id, items[0]); err != nil {
@@ -161,33 +161,33 @@ func (c *call) update(k *kind, id string) (view, error) {
 }
 
 func (c *call) delete(k *kind, id string) error {
-	if _, err := c.writable(k, id, "delete", nil); err != nil {
+	if err := c.writable(k, id, "delete", nil); err != nil {
 		return err
 	}
 	return k.delete(c, id)
 }
 
-// writable is the resource if the caller may change it and it is at the revision that If-Match names.
-func (c *call) writable(k *kind, id, action string, given values) (view, error) {
+// writable refuses a resource that the caller may not change, or that is not at the revision If-Match names.
+func (c *call) writable(k *kind, id, action string, given values) error {
 	if id == "" {
-		return nil, notFound(k.title, "None")
+		return notFound(k.title, "None")
 	}
 	v, ok := k.get(c, id)
 	if !ok {
-		return nil, notFound(k.title, id)
+		return notFound(k.title, id)
 	}
 	if rule, adminOnly := k.rule(action, given, false); !k.owned(c, v) || adminOnly && !c.who.admin {
-		return nil, forbidden(rule)
+		return forbidden(rule)
 	}
 	wanted, ok, err := ifMatch(c.request.Header.Get("If-Match"))
 	if err != nil {
-		return nil, err
+		return err
 	}
 	if current := v["revision_number"]; ok && wanted != current {
-		return nil, &fault{http.StatusPreconditionFailed, "RevisionNumberConstraintFailed",
+		return &fault{http.StatusPreconditionFailed, "RevisionNumberConstraintFailed",
 			"Constrained to " + strconv.Itoa(wanted) + ", but current revision is " + text(current)}
 	}
-	return v, nil
+	return nil
 }
 
 var quoted = regexp.MustCompile(`"([^"]*)"`)
