@@ -32,11 +32,11 @@ $(BIN)/kubectl: hack/kubectl/main.go hack/kubectl/go.mod hack/kubectl/go.sum
 	cd hack/kubectl && go build -ldflags "-X $(version).gitVersion=$(KUBE_VERSION) -X $(version).gitMajor=1 -X $(version).gitMinor=37" -o $(CURDIR)/$@ .
 
 .PHONY: test
-test: build kubectl ## Run all tests with the race detector.
+test: ## Run all tests with the race detector.
 	go test -race -timeout 10m ./...
 
 .PHONY: e2e-neutron
-e2e-neutron: ## Run the contract suite against a real Neutron, on SQLite and on MariaDB (Debian, as root).
+e2e-neutron: ## Run contract suite and server against a real Neutron (Debian, as root; 9 minutes).
 	hack/neutron/e2e.sh
 
 .PHONY: generate
@@ -76,7 +76,7 @@ fuzz: ## Run each fuzz target for FUZZ_TIME.
 
 .PHONY: help
 help: ## List the targets.
-	@grep -hE '^[a-z-]+:.*## ' Makefile | sed -E 's/:.*## /\t/' | expand -t 20
+	@grep -hE '^[a-z0-9-]+:.*## ' Makefile | sed -E 's/:.*## /\t/' | expand -t 20
 
 .PHONY: clean
 clean: ## Remove what was built.

@@ -1,27 +1,34 @@
 #!/usr/bin/env bash
-# Runs the contract suite against Neutron on SQLite and then on MariaDB. Installs what is missing, so it wants Debian and root.
+# Runs the contract suite against Neutron on SQLite and then on MariaDB, and the whole server against MariaDB with Keystone, whose tokens
+# live for seconds. Installs what is missing, so it wants Debian and root.
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 
 finish() {
 	"$here/neutron.sh" stop "$dir"
+	"$here/keystone.sh" stop "$dir"
 	"$here/mariadb.sh" stop "$dir"
 	rm -rf "$dir"
 }
 
-# against SERVER... tests the last one, which is Neutron on the others.
+# against "SERVER..." COMMAND... runs the command with the environment of the last server, which is Neutron on the others.
 against() {
-	local server
+	local server servers=$1
+	shift
 	dir=$(mktemp -d)
 	trap finish EXIT
-	for server in "$@"; do
+	for server in $servers; do
 		"$here/$server.sh" install
 		"$here/$server.sh" start "$dir"
 	done
-	(source "$dir/env" && cd "$here/../.." && go test -count=1 -timeout 5m ./test/contract)
+	(source "$dir/env" && cd "$here/../.." && "$@")
 	finish
 	trap - EXIT
 }
 
-against neutron
-against mariadb neutron
+contract() { go test -count=1 -timeout 5m ./test/contract; }
+
+against "neutron" contract
+against "mariadb neutron" contract
+export KEYSTONE_TOKEN_SECONDS=5
+against "mariadb keystone neutron" go test -count=1 -timeout 5m -tags openstack -run TestCloud ./test/e2e

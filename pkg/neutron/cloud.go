@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"os"
 	"slices"
 	"sync"
 	"time"
@@ -66,7 +67,12 @@ func dial(ctx context.Context, o CloudOptions) (*Client, error) {
 	unusable := func(message string) error {
 		return &Error{Class: Unauthorized, Message: message, act: what.String()}
 	}
-	auth, endpoint, tlsConfig, err := clouds.Parse(clouds.WithCloudName(o.Name))
+	where := []clouds.ParseOption{clouds.WithCloudName(o.Name)}
+	if path := os.Getenv("OS_CLIENT_CONFIG_FILE"); path != "" {
+		// Left to itself the library also wants a home to look for secure.yaml in.
+		where = append(where, clouds.WithLocations(path))
+	}
+	auth, endpoint, tlsConfig, err := clouds.Parse(where...)
 	if err != nil {
 		return nil, unusable(err.Error())
 	}

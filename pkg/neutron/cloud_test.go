@@ -111,6 +111,7 @@ func useCloudsYAML(t *testing.T, authURL string, tweaks ...func(string) string) 
 		t.Fatal(err)
 	}
 	t.Setenv("OS_CLIENT_CONFIG_FILE", path)
+	t.Setenv("HOME", "") // a service has none
 }
 
 func with(line string) func(string) string {

@@ -220,7 +220,7 @@ func compareNeutron(t *testing.T, s *server, networks []samplecrdv1.Network) {
 	}
 	anyOrder := cmpopts.SortSlices(func(a, b neutronObject) bool { return a.Description < b.Description })
 	for kind, objects := range want {
-		answer, err := callNeutron(t.Context(), http.MethodGet, s.neutronURL+"/v2.0/"+kind, nil)
+		answer, err := callNeutron(t.Context(), "", http.MethodGet, s.neutronURL+"/v2.0/"+kind, nil)
 		if err != nil {
 			t.Fatal(err)
 		}

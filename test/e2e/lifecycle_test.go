@@ -62,7 +62,7 @@ func TestStop(t *testing.T) {
 		t.Errorf("after a restart the network is %s, want %s", got, want)
 	}
 	networkID := s.kubectl(t, "get", "network", "example-network", "-o", "jsonpath={.status.networkID}")
-	if _, err := callNeutron(t.Context(), http.MethodGet, s.neutronURL+"/v2.0/networks/"+networkID, nil); err != nil {
+	if _, err := callNeutron(t.Context(), "", http.MethodGet, s.neutronURL+"/v2.0/networks/"+networkID, nil); err != nil {
 		t.Errorf("after a restart Neutron has lost the network: %v", err)
 	}
 	// The port is another one; the certificates are the same.

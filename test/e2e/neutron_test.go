@@ -10,12 +10,16 @@ import (
 	"strings"
 )
 
-// callNeutron makes one call as the administrator and returns the answer as
-// indented JSON, also with the error of a status of 400 and above.
-func callNeutron(ctx context.Context, method, url string, body []byte) (string, error) {
+// callNeutron makes one call, without a token as the administrator of the
+// simulator, and returns the answer as indented JSON, also with the error of a
+// status of 400 and above.
+func callNeutron(ctx context.Context, token, method, url string, body []byte) (string, error) {
 	request, err := http.NewRequestWithContext(ctx, method, url, bytes.NewReader(body))
 	if err != nil {
 		return "", err
+	}
+	if token != "" {
+		request.Header.Set("X-Auth-Token", token)
 	}
 	response, err := http.DefaultClient.Do(request)
 	if err != nil {

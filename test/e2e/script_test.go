@@ -23,8 +23,10 @@ const (
 // run is the run of one script; runKey is where its commands find it.
 type (
 	run struct {
-		t      testing.TB
-		server *server
+		t       testing.TB
+		server  *server
+		neutron string                                // its URL
+		token   func(context.Context) (string, error) // nil where Neutron wants none
 	}
 	runKey struct{}
 )
@@ -33,8 +35,8 @@ type (
 // Beside the usual commands of testscript there are
 //
 //	[!] neutron METHOD PATH [FILE]      calls Neutron as the administrator; FILE is the body
-//	eventually REGEXP COMMAND ARG...    runs a program, or calls Neutron, until the output
-//	                                    matches, whether that succeeds or not
+//	eventually REGEXP COMMAND ARG...    runs a program, calls Neutron or reads the logs, until
+//	                                    the output matches, whether that succeeds or not
 //	capture NAME REGEXP                 sets $NAME to the first group, found in the last stdout
 //	logs                                prints what the server logged so far
 //
@@ -42,20 +44,26 @@ type (
 // $MARKER (how the description of all that the server makes begins), and $STATE
 // (a format of kubectl get: generation, Ready, Progressing and the reason).
 func TestScript(t *testing.T) {
+	runScripts(t, "testdata/script", func(t testing.TB) run {
+		s := start(t, dataDir(t), "--cluster-id", "e2e")
+		return run{t: t, server: s, neutron: s.neutronURL}
+	})
+}
+
+func runScripts(t *testing.T, dir string, begin func(testing.TB) run) {
 	example, err := filepath.Abs("../../artifacts/example")
 	if err != nil {
 		t.Fatal(err)
 	}
 	testscript.Run(t, testscript.Params{
-		Dir:                 "testdata/script",
+		Dir:                 dir,
 		RequireUniqueNames:  true,
 		RequireExplicitExec: true,
 		Setup: func(env *testscript.Env) error {
-			t := env.T().(testing.TB)
-			s := start(t, dataDir(t), "--cluster-id", "e2e")
-			env.Values[runKey{}] = run{t, s}
+			r := begin(env.T().(testing.TB))
+			env.Values[runKey{}] = r
 			env.Setenv("HOME", env.WorkDir)
-			env.Setenv("KUBECONFIG", s.kubeconfig)
+			env.Setenv("KUBECONFIG", r.server.kubeconfig)
 			env.Setenv("EXAMPLE", example)
 			env.Setenv("MARKER", "samplecrd.k8s.io/e2e/")
 			env.Setenv("STATE", "jsonpath={.status.observedGeneration} {.status.conditions[*].status} {.status.conditions[0].reason}")
@@ -92,7 +100,13 @@ func callNeutronFrom(ts *testscript.TestScript, args []string) (string, error) {
 		body = []byte(os.Expand(ts.ReadFile(args[2]), ts.Getenv))
 	}
 	r := ts.Value(runKey{}).(run)
-	return callNeutron(r.t.Context(), args[0], r.server.neutronURL+args[1], body)
+	token := ""
+	if r.token != nil {
+		var err error
+		token, err = r.token(r.t.Context())
+		ts.Check(err)
+	}
+	return callNeutron(r.t.Context(), token, args[0], r.neutron+args[1], body)
 }
 
 func eventuallyCommand(ts *testscript.TestScript, neg bool, args []string) {
@@ -103,9 +117,12 @@ func eventuallyCommand(ts *testscript.TestScript, neg bool, args []string) {
 	r := ts.Value(runKey{}).(run)
 	var got string
 	err := wait.PollUntilContextTimeout(r.t.Context(), eventuallyInterval, eventuallyDeadline, true, func(ctx context.Context) (bool, error) {
-		if args[1] == "neutron" {
+		switch args[1] {
+		case "neutron":
 			got, _ = callNeutronFrom(ts, args[2:])
-		} else {
+		case "logs":
+			got = r.server.log.String()
+		default:
 			command := r.server.command(ctx, ts.Getenv("HOME"), args[1:]...)
 			combined, _ := command.CombinedOutput()
 			got = string(combined)

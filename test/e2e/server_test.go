@@ -71,8 +71,15 @@ func dataDir(t testing.TB) string {
 // and returns when it says that it is ready. It is ended with the test.
 func start(t testing.TB, dir string, flags ...string) *server {
 	t.Helper()
+	return startWith(t, []string{}, dir, flags...)
+}
+
+// startWith gives the server that environment and no other.
+func startWith(t testing.TB, environment []string, dir string, flags ...string) *server {
+	t.Helper()
 	// Not of the context of the test: the server is asked to end, not killed.
 	command := program(context.WithoutCancel(t.Context()), append([]string{"--standalone", "--data-dir", dir, "--secure-port", "0"}, flags...)...)
+	command.Env = environment
 	s := &server{log: &output{}, ended: make(chan struct{})}
 	command.Stderr = s.log
 	stdout, err := command.StdoutPipe()
@@ -112,7 +119,7 @@ func program(ctx context.Context, flags ...string) *exec.Cmd {
 	return command
 }
 
-var addresses = regexp.MustCompile(`(?s)KUBECONFIG=(\S+).*API +(https://\S+).*Neutron +(http://\S+)`)
+var addresses = regexp.MustCompile(`(?s)KUBECONFIG=(\S+).*API +(https://\S+).*Neutron +(?:(http://\S+)|cloud )`)
 
 // read closes ready when all addresses are printed, and reads on to the end.
 func (s *server) read(lines *bufio.Scanner, ready chan<- struct{}) {

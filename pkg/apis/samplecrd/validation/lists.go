@@ -74,10 +74,10 @@ func parsePoolAddr(value string, prefix netip.Prefix, fldPath *field.Path) (neti
 	return addr, errs
 }
 
-func validateNameservers(nameservers []string, fldPath *field.Path) field.ErrorList {
+func validateNameservers(nameservers []string, prefix netip.Prefix, fldPath *field.Path) field.ErrorList {
 	nameservers, errs := truncate(nameservers, maxDNSNameservers, fldPath)
 	for i, nameserver := range nameservers {
-		_, addrErrs := parseAddr(nameserver, netip.Prefix{}, fldPath.Index(i))
+		_, addrErrs := parseAddr(nameserver, prefix, fldPath.Index(i))
 		errs = append(errs, addrErrs...)
 		if len(addrErrs) == 0 && slices.Contains(nameservers[:i], nameserver) {
 			errs = append(errs, field.Duplicate(fldPath.Index(i), nameserver))

@@ -81,7 +81,11 @@ func TestValidateLists(t *testing.T) {
 			want:   []string{"{0}.allocationPools: Too many: 33: must have at most 32 items"},
 		},
 
-		"name servers of both families": {tweaks: []tweak{nameservers4("8.8.8.8", "2001:4860:4860::8888", "1.1.1.1", "9.9.9.9", "8.8.4.4")}},
+		"as many name servers as there may be": {tweaks: []tweak{nameservers4("8.8.8.8", "8.8.8.1", "1.1.1.1", "9.9.9.9", "8.8.4.4")}},
+		"a name server of another family": {
+			tweaks: []tweak{nameservers4("8.8.8.8", "2001:4860:4860::8888")},
+			want:   []string{`{0}.dnsNameservers[1]: Invalid value: "2001:4860:4860::8888": must be an IPv4 address, as the CIDR is`},
+		},
 		"an empty name server": {
 			tweaks: []tweak{nameservers4("")},
 			want:   []string{"{0}.dnsNameservers[0]: Required value"},

@@ -93,7 +93,7 @@ func validateSubnet(subnet *samplecrd.Subnet, takenOver bool, fldPath *field.Pat
 	}
 	errs = append(errs, validateGateway(subnet, prefix, fldPath.Child("gateway"))...)
 	errs = append(errs, validatePools(subnet.AllocationPools, prefix, gatewayInForce(subnet, prefix, takenOver), fldPath.Child("allocationPools"))...)
-	errs = append(errs, validateNameservers(subnet.DNSNameservers, fldPath.Child("dnsNameservers"))...)
+	errs = append(errs, validateNameservers(subnet.DNSNameservers, prefix, fldPath.Child("dnsNameservers"))...)
 	errs = append(errs, validateRoutes(subnet.HostRoutes, prefix, fldPath.Child("hostRoutes"))...)
 	errs = append(errs, validateToggle(fldPath.Child("dhcp"), subnet.DHCP)...)
 	return append(errs, validateIPv6(subnet, prefix, fldPath)...)
