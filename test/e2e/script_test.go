@@ -15,8 +15,8 @@ import (
 
 const (
 	// eventuallyDeadline bounds the wait for what comes by itself; most of it
-	// comes in milliseconds.
-	eventuallyDeadline = 30 * time.Second
+	// comes in milliseconds, and in a real cloud in seconds.
+	eventuallyDeadline = time.Minute
 	eventuallyInterval = 100 * time.Millisecond
 )
 

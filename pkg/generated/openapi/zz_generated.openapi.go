@@ -496,7 +496,7 @@ func schema_pkg_apis_samplecrd_v1_NetworkStatus(ref common.ReferenceCallback) co
 							},
 						},
 						SchemaProps: spec.SchemaProps{
-							Description: "conditions are Ready and Progressing. Progressing=False with the current observedGeneration means: nothing more happens by itself.",
+							Description: "conditions are Ready and Progressing. Progressing=False with the current observedGeneration means: it is done, or waits for a person.",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
@@ -1129,7 +1129,7 @@ func schema_pkg_apis_samplecrd_v2alpha1_NetworkStatus(ref common.ReferenceCallba
 							},
 						},
 						SchemaProps: spec.SchemaProps{
-							Description: "conditions are Ready and Progressing. Progressing=False with the current observedGeneration means: nothing more happens by itself.",
+							Description: "conditions are Ready and Progressing. Progressing=False with the current observedGeneration means: it is done, or waits for a person.",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{

@@ -14,7 +14,7 @@ type NetworkStatusApplyConfiguration struct {
 	// observedGeneration is the metadata.generation that this status tells of.
 	ObservedGeneration *int64 `json:"observedGeneration,omitempty"`
 	// conditions are Ready and Progressing. Progressing=False with the current
-	// observedGeneration means: nothing more happens by itself.
+	// observedGeneration means: it is done, or waits for a person.
 	Conditions []metav1.ConditionApplyConfiguration `json:"conditions,omitempty"`
 	// networkID is the id of the network in Neutron.
 	NetworkID *string `json:"networkID,omitempty"`
