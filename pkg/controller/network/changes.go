@@ -70,7 +70,7 @@ func markChange(want desired, description string, changed *bool) *string {
 		return nil
 	}
 	*changed = true
-	text := mark(description, want.marker)
+	text := mark(description, want.marker, want.from)
 	return &text
 }
 

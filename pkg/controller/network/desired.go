@@ -28,6 +28,7 @@ func newDesired(network *samplecrdv1.Network, marker string) (desired, error) {
 	want := desired{
 		marker:    marker,
 		takenOver: openStack.NetworkID != "",
+		from:      network.Annotations[samplecrdv1.AnnotationTakeOverFrom],
 		network: neutron.NetworkAttributes{
 			External:     toggle(openStack.External),
 			Shared:       toggle(openStack.Shared),

@@ -35,8 +35,12 @@ func marked(description, marker string) bool {
 	return description == marker || strings.HasSuffix(description, suffix(marker))
 }
 
-// mark appends the marker to the description of what is taken over.
-func mark(description, marker string) string {
+// mark appends the marker to the description of what is taken over, in the
+// place of the marker of the owner it is taken over from, if there is one.
+func mark(description, marker, from string) string {
+	if from != "" && marked(description, from) {
+		description = strings.TrimSuffix(unmark(description, from), from)
+	}
 	return description + suffix(marker)
 }
 

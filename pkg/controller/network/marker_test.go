@@ -37,7 +37,7 @@ func FuzzMark(f *testing.F) {
 		f.Add(text)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
-		marks := mark(text, testMarker)
+		marks := mark(text, testMarker, "")
 		if !marked(marks, testMarker) || markerIn(marks) != testMarker {
 			t.Errorf("%q is not marked", marks)
 		}

@@ -48,6 +48,28 @@ func (p *pass) open(ctx context.Context) error {
 	return nil
 }
 
+func (p *pass) annotated(annotation string) bool {
+	return p.network.Annotations[annotation] == "true"
+}
+
+// look is a pass that may not write: it says whether what is there is as
+// declared.
+func (p *pass) look(ctx context.Context) error {
+	paused := &failure{
+		reason:  samplecrdv1.ReasonPaused,
+		message: fmt.Sprintf("nothing is written to Neutron while the annotation %s is true", samplecrdv1.AnnotationPause),
+	}
+	id := p.network.Status.NetworkID
+	if id == "" {
+		return paused
+	}
+	if err := p.read(ctx, id); err != nil {
+		return err
+	}
+	paused.ready = p.network.DeletionTimestamp == nil && p.checkOwned() == nil && p.checkActive() == nil && len(plan(p.want, p.have)) == 0
+	return paused
+}
+
 // find reads what there is for a Network that was tried before, and makes sure
 // that it is ours.
 func (p *pass) find(ctx context.Context) error {
@@ -183,13 +205,14 @@ func (p *pass) checkFree(kind, id, description string) error {
 	if marked(description, p.want.marker) {
 		return nil
 	}
-	if other := markerIn(description); other != "" {
+	if other := markerIn(description); other != "" && other != p.want.from {
 		return &failure{
-			reason:  samplecrdv1.ReasonNotOwned,
-			message: fmt.Sprintf("%s %s belongs to another owner, with the marker %q in its description", kind, id, other),
+			reason: samplecrdv1.ReasonNotOwned,
+			message: fmt.Sprintf("%s %s belongs to another owner, with the marker %q in its description; to take it over from there, annotate this Network with %s=%s",
+				kind, id, other, samplecrdv1.AnnotationTakeOverFrom, other),
 		}
 	}
-	if tooLong(mark(description, p.want.marker)) {
+	if tooLong(mark(description, p.want.marker, p.want.from)) {
 		return &failure{
 			reason: samplecrdv1.ReasonInvalidConfiguration,
 			message: fmt.Sprintf("the description of %s %s has no room for the marker %q: with it, it would have more than %d characters",

@@ -15,8 +15,10 @@ type desired struct {
 	// takenOver says that the network is not of our making: what the spec
 	// leaves out is as it is, and what goes from the spec is let go.
 	takenOver bool
-	network   neutron.NetworkAttributes
-	subnets   []desiredSubnet
+	// from is the marker of the owner that it may be taken over from.
+	from    string
+	network neutron.NetworkAttributes
+	subnets []desiredSubnet
 }
 
 // owns tells whether the description proves that a network or subnet is ours

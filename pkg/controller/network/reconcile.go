@@ -50,6 +50,9 @@ func (p *pass) reconcile(ctx context.Context) error {
 	if p.observesOnly() {
 		return p.observe(ctx)
 	}
+	if p.annotated(samplecrdv1.AnnotationPause) {
+		return p.look(ctx)
+	}
 	if p.tried() || p.want.takenOver {
 		err = p.find(ctx)
 	} else {
@@ -147,11 +150,14 @@ func (p *pass) delete(ctx context.Context) error {
 	if !slices.Contains(p.network.Finalizers, samplecrdv1.NeutronFinalizer) {
 		return nil
 	}
-	if !p.tried() || p.observesOnly() {
+	if !p.tried() || p.observesOnly() || p.annotated(samplecrdv1.AnnotationAbandon) {
 		return p.removeFinalizer(ctx)
 	}
 	if err := p.open(ctx); err != nil {
 		return err
+	}
+	if p.annotated(samplecrdv1.AnnotationPause) {
+		return p.look(ctx)
 	}
 	p.want = desired{marker: p.marker(), takenOver: p.network.Spec.OpenStack != nil && p.network.Spec.OpenStack.NetworkID != ""}
 	if err := p.findToDelete(ctx); err != nil {

@@ -24,6 +24,7 @@ type failure struct {
 	reason  string
 	message string
 	cause   error
+	ready   bool // for all that: of a pass that may not write
 }
 
 func (f *failure) Error() string { return f.reason + ": " + f.message }
@@ -80,6 +81,11 @@ func (p *pass) report(ctx context.Context, err error) error {
 	if failed {
 		ready, progressing, reason, message = metav1.ConditionFalse, metav1.ConditionTrue, f.reason, f.message
 		switch {
+		case f.reason == samplecrdv1.ReasonPaused:
+			progressing = metav1.ConditionFalse
+			if f.ready {
+				ready = metav1.ConditionTrue
+			}
 		case needsPerson(f.reason):
 			progressing = metav1.ConditionFalse
 		case f.reason != samplecrdv1.ReasonCreating && meta.IsStatusConditionTrue(status.Conditions, samplecrdv1.ConditionReady):
@@ -89,6 +95,9 @@ func (p *pass) report(ctx context.Context, err error) error {
 	p.setConditions(status, ready, progressing, reason, message)
 	if writeErr := p.writeStatus(ctx, status); writeErr != nil {
 		return errors.Join(err, writeErr)
+	}
+	if reason == samplecrdv1.ReasonPaused {
+		return nil // the change of the annotation starts the next pass
 	}
 	return err
 }

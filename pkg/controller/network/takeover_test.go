@@ -21,15 +21,15 @@ func TestTakingOverWhatCannotBe(t *testing.T) {
 	}{
 		"the network is another's": {
 			network: otherMarker,
-			want:    state{no, no, samplecrdv1.ReasonNotOwned, fmt.Sprintf("network NETWORK belongs to another owner, with the marker %q in its description", otherMarker)},
+			want:    state{no, no, samplecrdv1.ReasonNotOwned, fmt.Sprintf("network NETWORK belongs to another owner, with the marker %q in its description; to take it over from there, annotate this Network with samplecrd.k8s.io/take-over-from=%[1]s", otherMarker)},
 		},
 		"the network was taken over by another": {
 			network: "of old [" + otherMarker + "]",
-			want:    state{no, no, samplecrdv1.ReasonNotOwned, fmt.Sprintf("network NETWORK belongs to another owner, with the marker %q in its description", otherMarker)},
+			want:    state{no, no, samplecrdv1.ReasonNotOwned, fmt.Sprintf("network NETWORK belongs to another owner, with the marker %q in its description; to take it over from there, annotate this Network with samplecrd.k8s.io/take-over-from=%[1]s", otherMarker)},
 		},
 		"the subnet is another's": {
 			subnet: otherMarker,
-			want:   state{no, no, samplecrdv1.ReasonNotOwned, fmt.Sprintf("subnet SUBNET belongs to another owner, with the marker %q in its description", otherMarker)},
+			want:   state{no, no, samplecrdv1.ReasonNotOwned, fmt.Sprintf("subnet SUBNET belongs to another owner, with the marker %q in its description; to take it over from there, annotate this Network with samplecrd.k8s.io/take-over-from=%[1]s", otherMarker)},
 		},
 		"the description of the network is too long": {
 			network: strings.Repeat("ü", room+1),

@@ -33,6 +33,7 @@ const (
 	ReasonForbidden              = "Forbidden"
 	ReasonNotOwned               = "NotOwned"
 	ReasonNotFound               = "NotFound"
+	ReasonPaused                 = "Paused"
 )
 
 // +genclient
