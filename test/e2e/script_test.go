@@ -50,6 +50,15 @@ func TestScript(t *testing.T) {
 	})
 }
 
+// TestDrift does so with a server that compares everything with Neutron each
+// second.
+func TestDrift(t *testing.T) {
+	runScripts(t, "testdata/drift", func(t testing.TB) run {
+		s := start(t, dataDir(t), "--cluster-id", "e2e", "--resync-period", "1s")
+		return run{t: t, server: s, neutron: s.neutronURL}
+	})
+}
+
 func runScripts(t *testing.T, dir string, begin func(testing.TB) run) {
 	example, err := filepath.Abs("../../artifacts/example")
 	if err != nil {

@@ -30,7 +30,10 @@ func addController(server *genericapiserver.GenericAPIServer, o *Options, base *
 	if err != nil {
 		return err
 	}
-	controller, err := network.NewController(context.Background(), clients, factory.Samplecrd().V1().Networks(), cloud, base.clusterID)
+	controller, err := network.NewController(context.Background(), clients, factory.Samplecrd().V1().Networks(), cloud, network.Options{
+		ClusterID:    base.clusterID,
+		ResyncPeriod: o.ResyncPeriod,
+	})
 	if err != nil {
 		return err
 	}

@@ -36,6 +36,8 @@ type Options struct {
 	Controller bool
 	// Workers is the number of Networks the controller works on at once.
 	Workers int
+	// ResyncPeriod is how often all Networks are compared with Neutron.
+	ResyncPeriod time.Duration
 	// ClusterID is the part of the owner marker that tells clusters apart.
 	ClusterID string
 
@@ -56,6 +58,7 @@ func NewOptions() *Options {
 		SimulatorAddress: "127.0.0.1:0",
 		Controller:       true,
 		Workers:          8,
+		ResyncPeriod:     10 * time.Minute,
 		ServerRun:        genericoptions.NewServerRunOptions(),
 		SecureServing:    genericoptions.NewSecureServingOptions(),
 		Audit:            genericoptions.NewAuditOptions(),
@@ -91,6 +94,7 @@ func (o *Options) Flags() (fss cliflag.NamedFlagSets) {
 	fs.StringVar(&o.OSCloud, "os-cloud", o.OSCloud, "Cloud of clouds.yaml to make networks in, instead of the simulator. The file is looked for as OpenStack's own client does; OS_REGION_NAME, OS_INTERFACE and OS_CACERT count as they do there, OS_CLOUD does not.")
 	fs.BoolVar(&o.Controller, "controller", o.Controller, "Make Networks real in Neutron.")
 	fs.IntVar(&o.Workers, "concurrent-network-syncs", o.Workers, "Number of Networks the controller works on at once.")
+	fs.DurationVar(&o.ResyncPeriod, "resync-period", o.ResyncPeriod, "How often all Networks are compared with Neutron, give or take a tenth; also done at start. At least 1s.")
 	fs.StringVar(&o.ClusterID, "cluster-id", o.ClusterID, "Part of the owner marker in Neutron that tells clusters apart, at most 63 characters. Default: a UUID kept in --data-dir.")
 	o.ServerRun.AddUniversalFlags(fss.FlagSet("generic"))
 	secureServing := fss.FlagSet("secure serving")
@@ -120,6 +124,9 @@ func (o *Options) Validate() error {
 	}
 	if o.Workers < 1 {
 		errs = append(errs, fmt.Errorf("--concurrent-network-syncs %d must be at least 1", o.Workers))
+	}
+	if o.ResyncPeriod < time.Second {
+		errs = append(errs, fmt.Errorf("--resync-period %v must be at least 1s", o.ResyncPeriod))
 	}
 	// As a label value it leaves room in Neutron's description (255 characters)
 	// and has none of the characters that end a part of the owner marker.

@@ -41,11 +41,23 @@ type Controller struct {
 	queue     workqueue.TypedRateLimitingInterface[cache.ObjectName]
 	cloud     *neutron.Cloud
 	clusterID string
+
+	resyncPeriod time.Duration
+	suspects     map[string]bool // ids that had no Network at the last resync
 }
 
-// NewController returns a controller that makes networks in the cloud, with
-// markers of that cluster. The error is that of the informer.
-func NewController(ctx context.Context, clients clientset.Interface, informer informers.NetworkInformer, cloud *neutron.Cloud, clusterID string) (*Controller, error) {
+// Options of a Controller.
+type Options struct {
+	// ClusterID is the part of the owner marker that tells clusters apart: 1 to
+	// 63 characters, as a label value.
+	ClusterID string
+	// ResyncPeriod is how often everything is compared with Neutron. Above 0.
+	ResyncPeriod time.Duration
+}
+
+// NewController returns a controller that makes networks in the cloud. The
+// error is that of the informer.
+func NewController(ctx context.Context, clients clientset.Interface, informer informers.NetworkInformer, cloud *neutron.Cloud, o Options) (*Controller, error) {
 	c := &Controller{
 		clients:  clients,
 		networks: informer.Lister(),
@@ -54,12 +66,20 @@ func NewController(ctx context.Context, clients clientset.Interface, informer in
 			workqueue.NewTypedItemExponentialFailureRateLimiter[cache.ObjectName](firstRetry, lastRetry),
 			workqueue.TypedRateLimitingQueueConfig[cache.ObjectName]{Name: "networks"},
 		),
-		cloud:     cloud,
-		clusterID: clusterID,
+		cloud:        cloud,
+		clusterID:    o.ClusterID,
+		resyncPeriod: o.ResyncPeriod,
 	}
 	klog.FromContext(ctx).Info("Setting up event handlers")
-	_, err := informer.Informer().AddEventHandler(cache.ResourceEventHandlerFuncs{
-		AddFunc: c.enqueue,
+	_, err := informer.Informer().AddEventHandler(cache.ResourceEventHandlerDetailedFuncs{
+		AddFunc: func(obj any, isInInitialList bool) {
+			// Of what was settled before the start the first resync finds out
+			// by lists whether it still is.
+			if n, ok := obj.(*samplecrdv1.Network); ok && isInInitialList && settled(n) {
+				return
+			}
+			c.enqueue(obj)
+		},
 		UpdateFunc: func(oldObj, newObj any) {
 			if asksForWork(oldObj.(*samplecrdv1.Network), newObj.(*samplecrdv1.Network)) {
 				c.enqueue(newObj)
@@ -114,6 +134,7 @@ func (c *Controller) Run(ctx context.Context, workers int) {
 		})
 	}
 	logger.Info("Started workers")
+	running.Go(func() { c.keepInSync(ctx) })
 	<-ctx.Done()
 	logger.Info("Shutting down workers")
 }

@@ -6,6 +6,7 @@ import (
 	"net/http/httptest"
 	"slices"
 	"sync"
+	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -89,7 +90,7 @@ func (w *world) newController(ctx context.Context, options ...func(*neutron.Opti
 	w.t.Helper()
 	w.factory = informers.NewSharedInformerFactory(w.clients, 0)
 	informer := w.factory.Samplecrd().V1().Networks()
-	controller, err := NewController(ctx, w.clients, informer, neutron.NewStaticCloud(w.client(options...)), testCluster)
+	controller, err := NewController(ctx, w.clients, informer, neutron.NewStaticCloud(w.client(options...)), Options{ClusterID: testCluster, ResyncPeriod: time.Hour})
 	if err != nil {
 		w.t.Fatal(err)
 	}

@@ -1,0 +1,146 @@
+package network
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/klog/v2"
+
+	samplecrdv1 "github.com/samplecrd/network-apiserver/pkg/apis/samplecrd/v1"
+	"github.com/samplecrd/network-apiserver/pkg/neutron"
+)
+
+// retryResync is when a resync that failed is tried again, if not sooner.
+const retryResync = 30 * time.Second
+
+// inventory is what there is in the project, from lists alone.
+type inventory struct {
+	networks map[string]neutron.Network  // by id
+	subnets  map[string][]neutron.Subnet // by the id of their network
+}
+
+// keepInSync compares everything at once and then every period, give or take a
+// tenth, so that many controllers do not ask at one time.
+func (c *Controller) keepInSync(ctx context.Context) {
+	for {
+		wait := time.Duration(float64(c.resyncPeriod) * (0.9 + 0.2*rand.Float64()))
+		if err := c.resync(ctx); err != nil && ctx.Err() == nil {
+			wait = min(wait, retryResync)
+			klog.FromContext(ctx).Error(err, "Comparing with Neutron failed and is tried again; nothing was changed", "after", wait)
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(wait):
+		}
+	}
+}
+
+// resync compares the Networks with what there is, and queues those that
+// differ. A failed list says nothing about any of them.
+func (c *Controller) resync(ctx context.Context) error {
+	client, err := c.cloud.Client(ctx)
+	if err != nil {
+		return err
+	}
+	there, err := takeInventory(ctx, client)
+	if err != nil {
+		return err
+	}
+	// The Networks come after the lists: one that was made in between is
+	// looked at once too often, and not taken for an orphan's owner too late.
+	networks, err := c.networks.List(labels.Everything())
+	if err != nil {
+		return fmt.Errorf("listing Networks: %w", err)
+	}
+	queued := 0
+	for _, n := range networks {
+		if c.differs(client, n, there) {
+			c.queue.Add(cache.MetaObjectToName(n))
+			queued++
+		}
+	}
+	klog.FromContext(ctx).V(2).Info("Compared with Neutron", "networks", len(networks), "differ", queued)
+	c.reportOrphans(ctx, networks, there)
+	return nil
+}
+
+func takeInventory(ctx context.Context, client *neutron.Client) (inventory, error) {
+	networks, err := client.ListNetworks(ctx, neutron.NetworkFilter{})
+	if err != nil {
+		return inventory{}, err
+	}
+	subnets, err := client.ListSubnets(ctx, neutron.SubnetFilter{})
+	if err != nil {
+		return inventory{}, err
+	}
+	there := inventory{networks: map[string]neutron.Network{}, subnets: map[string][]neutron.Subnet{}}
+	for _, n := range networks {
+		there.networks[n.ID] = n
+	}
+	for _, s := range subnets {
+		there.subnets[s.NetworkID] = append(there.subnets[s.NetworkID], s)
+	}
+	return there, nil
+}
+
+// settled tells that the last pass found everything as declared, and that
+// nobody has declared anything since.
+func settled(n *samplecrdv1.Network) bool {
+	c := meta.FindStatusCondition(n.Status.Conditions, samplecrdv1.ConditionProgressing)
+	return n.DeletionTimestamp == nil && n.Status.ObservedGeneration == n.Generation &&
+		c != nil && c.Status == metav1.ConditionFalse && c.Reason == samplecrdv1.ReasonSuccess
+}
+
+// differs tells whether a pass would find anything to do or to say.
+func (c *Controller) differs(client *neutron.Client, n *samplecrdv1.Network, there inventory) bool {
+	network, ok := there.networks[n.Status.NetworkID]
+	if !ok || !settled(n) {
+		return true
+	}
+	p := &pass{Controller: c, network: n, client: client}
+	var err error
+	if p.want, err = newDesired(n, p.marker()); err != nil {
+		return true
+	}
+	p.have = actual{network: &network, subnets: there.subnets[network.ID]}
+	if p.checkActive() != nil || !equality.Semantic.DeepEqual(*p.observed(), n.Status) {
+		return true
+	}
+	return !p.observesOnly() && (p.checkOwned() != nil || len(plan(p.want, p.have)) > 0)
+}
+
+// reportOrphans tells of networks with a marker of this cluster whose Network
+// is not there. Nothing deletes them: that is for a person to decide. One that
+// is met for the first time may belong to a Network that was deleted just now.
+func (c *Controller) reportOrphans(ctx context.Context, networks []*samplecrdv1.Network, there inventory) {
+	owners := map[string]bool{}
+	for _, n := range networks {
+		owners[ownerMarker(c.clusterID, n.UID)] = true
+	}
+	suspects := map[string]bool{}
+	for id, n := range there.networks {
+		if !ofCluster(n.Description, c.clusterID) || owners[markerIn(n.Description)] {
+			continue
+		}
+		suspects[id] = true
+		if c.suspects[id] {
+			klog.FromContext(ctx).Info("[Neutron] A network of ours has no Network", "id", id, "name", n.Name, "marker", markerIn(n.Description))
+		}
+	}
+	c.suspects = suspects
+}
+
+// ofCluster tells whether a description bears a marker of the cluster.
+func ofCluster(description, clusterID string) bool {
+	marker, prefix := markerIn(description), ownerMarker(clusterID, types.UID(""))
+	return len(marker) > len(prefix) && marker[:len(prefix)] == prefix
+}

@@ -1,0 +1,149 @@
+package network
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/klog/v2"
+	"k8s.io/klog/v2/ktesting"
+
+	samplecrdv1 "github.com/samplecrd/network-apiserver/pkg/apis/samplecrd/v1"
+	"github.com/samplecrd/network-apiserver/pkg/neutron"
+)
+
+// look brings the cache up to date and resyncs once.
+func (w *world) look() (queued int, err error) {
+	w.t.Helper()
+	if n := w.get(); n != nil {
+		if err := w.indexer.Update(n); err != nil {
+			w.t.Fatal(err)
+		}
+	}
+	err = w.controller.resync(w.context())
+	return w.controller.queue.Len(), err
+}
+
+func TestResyncQueuesWhatDiffers(t *testing.T) {
+	subnet := func(w *world) neutron.Subnet { return w.subnets(w.network().ID)[0] }
+	change := func(w *world, a neutron.SubnetAttributes) {
+		s := subnet(w)
+		if _, err := w.admin.UpdateSubnet(w.t.Context(), s.ID, s.Revision, a); err != nil {
+			w.t.Fatal(err)
+		}
+	}
+	tests := map[string]struct {
+		start func(*world) // default: a Network of our own
+		drift func(*world)
+		want  int
+	}{
+		"nothing happened":       {drift: func(*world) {}},
+		"a foreign network came": {drift: func(w *world) { w.foreignNetwork("of old") }},
+		"the network is gone": {want: 1, drift: func(w *world) {
+			if err := w.admin.DeleteNetwork(w.t.Context(), w.network().ID); err != nil {
+				w.t.Fatal(err)
+			}
+		}},
+		"a subnet is gone": {want: 1, drift: func(w *world) {
+			if err := w.admin.DeleteSubnet(w.t.Context(), subnet(w).ID); err != nil {
+				w.t.Fatal(err)
+			}
+		}},
+		"the gateway moved": {want: 1, drift: func(w *world) {
+			change(w, neutron.SubnetAttributes{Gateway: new("10.0.0.9"), AllocationPools: &[]neutron.AllocationPool{}})
+		}},
+		"the marker is lost":                            {want: 1, drift: func(w *world) { w.describe(w.network(), "mine now") }},
+		"a subnet's marker is lost":                     {want: 1, drift: func(w *world) { change(w, neutron.SubnetAttributes{Description: new("mine now")}) }},
+		"a foreign subnet came, which the status shows": {want: 1, drift: func(w *world) { w.foreignSubnet(w.network().ID, "10.9.0.0/24", "") }},
+		"the spec changed":                              {want: 1, drift: moveGateway},
+		"it is being deleted":                           {want: 1, drift: func(w *world) { w.delete() }},
+		"a network taken over, where nothing happened":  {start: takenOver(), drift: func(*world) {}},
+		"a network taken over is another's": {start: takenOver(), want: 1, drift: func(w *world) {
+			w.describe(w.network(), "of old ["+otherMarker+"]")
+		}},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			if tc.start != nil {
+				tc.start(w)
+			} else {
+				w.create(newNetwork())
+			}
+			w.settle()
+			tc.drift(w)
+			var queued int
+			var err error
+			requests, writes := w.traffic(func() { queued, err = w.look() })
+			if err != nil || queued != tc.want {
+				t.Errorf("%d queued (%v), want %d", queued, err, tc.want)
+			}
+			if diff := cmp.Diff([]string{"GET networks", "GET subnets"}, requests); diff != "" || len(writes) > 0 {
+				t.Errorf("writes %v and requests (-want +got):\n%s", writes, diff)
+			}
+		})
+	}
+}
+
+func TestAFailedListQueuesNothing(t *testing.T) {
+	for _, collection := range []string{"networks", "subnets"} {
+		w := newWorld(t)
+		w.create(newNetwork())
+		w.settle()
+		if err := w.admin.DeleteNetwork(t.Context(), w.network().ID); err != nil {
+			t.Fatal(err)
+		}
+		breakdown(http.MethodGet, collection, refusal(http.StatusInternalServerError, "HTTPInternalServerError", "no"))(w)
+		if queued, err := w.look(); err == nil || queued != 0 {
+			t.Errorf("with no list of %s %d are queued (%v), want an error and none", collection, queued, err)
+		}
+	}
+}
+
+func TestOrphansAreReportedOnce(t *testing.T) {
+	w := newWorld(t)
+	logger := ktesting.NewLogger(t, ktesting.NewConfig(ktesting.BufferLogs(true)))
+	ctx := klog.NewContext(t.Context(), logger)
+	reports := func() string {
+		if err := w.controller.resync(ctx); err != nil {
+			t.Fatal(err)
+		}
+		return logger.GetSink().(ktesting.Underlier).GetBuffer().String()
+	}
+	orphan := ownerMarker(testCluster, types.UID("11111111-2222-3333-4444-555555555555"))
+	w.foreignNetwork(orphan)
+	w.foreignNetwork(otherMarker)
+	w.foreignNetwork("of old")
+	w.create(newNetwork())
+	w.settle()
+	if got := reports(); strings.Contains(got, "no Network") {
+		t.Errorf("one that is met for the first time is reported:\n%s", got)
+	}
+	got := reports()
+	if strings.Count(got, "no Network") != 1 || !strings.Contains(got, orphan) {
+		t.Errorf("want a report of %s alone:\n%s", orphan, got)
+	}
+}
+
+func TestWhatIsSettledIsNotReadAtStart(t *testing.T) {
+	w := newWorld(t)
+	w.create(newNetwork())
+	w.settle()
+	if !settled(w.get()) {
+		t.Fatalf("a Network that is as declared is not settled:\n%s", conditions(w.get()))
+	}
+	for name, unsettle := range map[string]func(*samplecrdv1.Network){
+		"a newer spec":         func(n *samplecrdv1.Network) { n.Generation++ },
+		"no conditions":        func(n *samplecrdv1.Network) { n.Status.Conditions = nil },
+		"another reason":       func(n *samplecrdv1.Network) { n.Status.Conditions[1].Reason = samplecrdv1.ReasonPaused },
+		"a deletion under way": func(n *samplecrdv1.Network) { n.DeletionTimestamp = &n.CreationTimestamp },
+	} {
+		n := w.get()
+		unsettle(n)
+		if settled(n) {
+			t.Errorf("%s counts as settled", name)
+		}
+	}
+}
