@@ -114,7 +114,7 @@ func TestConfiguration(t *testing.T) {
 		},
 		"overlap needs the other Networks": {
 			policy:  header + "overlap: Warn",
-			wantErr: "overlap Warn needs a Network informer factory",
+			wantErr: "overlap Warn needs informers of Networks, which read samplecrd.k8s.io/v1: that version must be served",
 		},
 		"all that is wrong is said at once": {
 			policy: header + "allowed: [a]\nreserved: [b]\noverlap: c",
