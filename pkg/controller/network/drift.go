@@ -3,7 +3,6 @@ package network
 import (
 	"context"
 	"fmt"
-	"math/rand/v2"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -11,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2"
 
@@ -31,15 +31,15 @@ type inventory struct {
 // tenth, so that many controllers do not ask at one time.
 func (c *Controller) keepInSync(ctx context.Context) {
 	for {
-		wait := time.Duration(float64(c.resyncPeriod) * (0.9 + 0.2*rand.Float64()))
+		delay := wait.Jitter(c.resyncPeriod*9/10, 0.2)
 		if err := c.resync(ctx); err != nil && ctx.Err() == nil {
-			wait = min(wait, retryResync)
-			klog.FromContext(ctx).Error(err, "Comparing with Neutron failed and is tried again; nothing was changed", "after", wait)
+			delay = min(delay, retryResync)
+			klog.FromContext(ctx).Error(err, "Comparing with Neutron failed and is tried again; nothing was changed", "after", delay)
 		}
 		select {
 		case <-ctx.Done():
 			return
-		case <-time.After(wait):
+		case <-time.After(delay):
 		}
 	}
 }
