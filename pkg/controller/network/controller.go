@@ -61,7 +61,6 @@ func NewController(ctx context.Context, clients clientset.Interface, informer in
 	c := &Controller{
 		clients:  clients,
 		networks: informer.Lister(),
-		synced:   informer.Informer().HasSynced,
 		queue: workqueue.NewTypedRateLimitingQueueWithConfig(
 			workqueue.NewTypedItemExponentialFailureRateLimiter[cache.ObjectName](firstRetry, lastRetry),
 			workqueue.TypedRateLimitingQueueConfig[cache.ObjectName]{Name: "networks"},
@@ -71,7 +70,7 @@ func NewController(ctx context.Context, clients clientset.Interface, informer in
 		resyncPeriod: o.ResyncPeriod,
 	}
 	klog.FromContext(ctx).Info("Setting up event handlers")
-	_, err := informer.Informer().AddEventHandler(cache.ResourceEventHandlerDetailedFuncs{
+	registration, err := informer.Informer().AddEventHandler(cache.ResourceEventHandlerDetailedFuncs{
 		AddFunc: func(obj any, isInInitialList bool) {
 			// Of what was settled before the start the first resync finds out
 			// by lists whether it still is.
@@ -90,6 +89,9 @@ func NewController(ctx context.Context, clients clientset.Interface, informer in
 	if err != nil {
 		return nil, fmt.Errorf("adding the handler of Networks: %w", err)
 	}
+	// Of the handler, not the informer alone: then all that was there at the
+	// start has been seen.
+	c.synced = registration.HasSynced
 	return c, nil
 }
 

@@ -55,8 +55,8 @@ func (c *Controller) resync(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	// The Networks come after the lists: one that was made in between is
-	// looked at once too often, and not taken for an orphan's owner too late.
+	// The Networks come after the lists: of what the lists hold, each Network
+	// that was made meanwhile is known, and its network is no orphan.
 	networks, err := c.networks.List(labels.Everything())
 	if err != nil {
 		return fmt.Errorf("listing Networks: %w", err)

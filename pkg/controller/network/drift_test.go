@@ -1,12 +1,14 @@
 package network
 
 import (
+	"context"
 	"net/http"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2"
 	"k8s.io/klog/v2/ktesting"
 
@@ -127,23 +129,39 @@ func TestOrphansAreReportedOnce(t *testing.T) {
 	}
 }
 
-func TestWhatIsSettledIsNotReadAtStart(t *testing.T) {
-	w := newWorld(t)
-	w.create(newNetwork())
-	w.settle()
-	if !settled(w.get()) {
-		t.Fatalf("a Network that is as declared is not settled:\n%s", conditions(w.get()))
+func TestOnlyWhatIsNotSettledIsQueuedAtStart(t *testing.T) {
+	tests := map[string]struct {
+		unsettle func(*samplecrdv1.Network)
+		want     int
+	}{
+		"a Network that is as declared": {unsettle: func(*samplecrdv1.Network) {}},
+		"a newer spec":                  {want: 1, unsettle: func(n *samplecrdv1.Network) { n.Generation++ }},
+		"no conditions":                 {want: 1, unsettle: func(n *samplecrdv1.Network) { n.Status.Conditions = nil }},
+		"another reason":                {want: 1, unsettle: func(n *samplecrdv1.Network) { n.Status.Conditions[1].Reason = samplecrdv1.ReasonPaused }},
+		"a deletion under way":          {want: 1, unsettle: func(n *samplecrdv1.Network) { n.DeletionTimestamp = &n.CreationTimestamp }},
 	}
-	for name, unsettle := range map[string]func(*samplecrdv1.Network){
-		"a newer spec":         func(n *samplecrdv1.Network) { n.Generation++ },
-		"no conditions":        func(n *samplecrdv1.Network) { n.Status.Conditions = nil },
-		"another reason":       func(n *samplecrdv1.Network) { n.Status.Conditions[1].Reason = samplecrdv1.ReasonPaused },
-		"a deletion under way": func(n *samplecrdv1.Network) { n.DeletionTimestamp = &n.CreationTimestamp },
-	} {
-		n := w.get()
-		unsettle(n)
-		if settled(n) {
-			t.Errorf("%s counts as settled", name)
-		}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			w.create(newNetwork())
+			w.settle()
+			n := w.get()
+			tc.unsettle(n)
+			if err := w.clients.Tracker().Update(networksResource, n, n.Namespace); err != nil {
+				t.Fatal(err)
+			}
+
+			ctx, stop := context.WithCancel(w.context())
+			w.newController(ctx)
+			w.factory.Start(ctx.Done())
+			defer w.factory.Shutdown()
+			defer stop()
+			if !cache.WaitForCacheSync(ctx.Done(), w.controller.synced) {
+				t.Fatal("the informer did not start")
+			}
+			if got := w.controller.queue.Len(); got != tc.want {
+				t.Errorf("%d queued, want %d", got, tc.want)
+			}
+		})
 	}
 }
