@@ -30,7 +30,7 @@ func New(o Options) (*Client, error) {
 	}
 	// ReauthFunc, RetryFunc and RetryBackoffFunc stay nil: with one of them
 	// gophercloud sends requests again by itself, POST too.
-	provider := &gophercloud.ProviderClient{HTTPClient: newHTTPClient(o.Timeout, o.Transport, nil)}
+	provider := &gophercloud.ProviderClient{HTTPClient: newHTTPClient(o.Timeout, o.WrapTransport, nil)}
 	provider.UserAgent.Prepend("network-apiserver")
 	provider.UseTokenLock()
 	provider.SetToken(o.Token)

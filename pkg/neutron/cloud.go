@@ -7,13 +7,14 @@ import (
 	"net/http"
 	"os"
 	"slices"
-	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/gophercloud/gophercloud/v2"
 	"github.com/gophercloud/gophercloud/v2/openstack"
 	"github.com/gophercloud/gophercloud/v2/openstack/config/clouds"
 	"github.com/gophercloud/gophercloud/v2/openstack/identity/v3/tokens"
+	"golang.org/x/sync/singleflight"
 )
 
 // CloudOptions name the operator's cloud.
@@ -23,17 +24,19 @@ type CloudOptions struct {
 	// OS_INTERFACE, OS_CACERT, OS_CERT and OS_KEY count as they do there.
 	// https://docs.openstack.org/python-openstackclient/latest/configuration/
 	Name string
-	// Timeout bounds one request, its answer included. 0 means 30 seconds.
+	// Timeout bounds one request, its answer included, and getting a token as a
+	// whole. 0 means 30 seconds.
 	Timeout time.Duration
+	// WrapTransport, if set, sees every request, those to Keystone too.
+	WrapTransport WrapTransport
 }
 
 // Cloud gives the client of the operator's cloud, authenticated when it is
 // first needed. It is safe for concurrent use.
 type Cloud struct {
 	connect func(context.Context) (*Client, error)
-
-	mu     sync.Mutex
-	client *Client
+	dialing singleflight.Group
+	client  atomic.Pointer[Client]
 }
 
 // NewCloud returns a cloud that nobody has spoken to yet.
@@ -42,23 +45,34 @@ func NewCloud(o CloudOptions) *Cloud {
 }
 
 // NewStaticCloud returns a cloud whose client is there already.
-func NewStaticCloud(client *Client) *Cloud { return &Cloud{client: client} }
+func NewStaticCloud(client *Client) *Cloud {
+	c := &Cloud{}
+	c.client.Store(client)
+	return c
+}
 
-// Client returns the one client of the cloud. The error is an *Error, of class
-// Unauthorized if the credentials are wrong or can't be read, else Transient;
-// the next call tries again, with clouds.yaml read anew.
+// Client returns the one client of the cloud. Who asks while a first one is
+// being made shares it, or its error: behind a Keystone that hangs everybody
+// waits once. The error is an *Error, of class Unauthorized if the credentials
+// are wrong or can't be read, else Transient; the next call tries again, with
+// clouds.yaml read anew.
 func (c *Cloud) Client(ctx context.Context) (*Client, error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.client != nil {
-		return c.client, nil
+	if client := c.client.Load(); client != nil {
+		return client, nil
 	}
-	client, err := c.connect(ctx)
-	if err != nil {
-		return nil, err
+	made := c.dialing.DoChan("", func() (any, error) {
+		client, err := c.connect(ctx)
+		if err == nil {
+			c.client.Store(client)
+		}
+		return client, err
+	})
+	select {
+	case r := <-made:
+		return r.Val.(*Client), r.Err
+	case <-ctx.Done():
+		return nil, &Error{Class: Transient, Message: reason(ctx.Err()), act: "open the cloud", cause: ctx.Err()}
 	}
-	c.client = client
-	return client, nil
 }
 
 // dial authenticates and finds Neutron in the catalog.
@@ -86,9 +100,11 @@ func dial(ctx context.Context, o CloudOptions) (*Client, error) {
 	if err != nil {
 		return nil, unusable("auth_url: " + err.Error())
 	}
-	provider.HTTPClient = newHTTPClient(o.Timeout, nil, tlsConfig)
+	provider.HTTPClient = newHTTPClient(o.Timeout, o.WrapTransport, tlsConfig)
 	provider.UserAgent.Prepend("network-apiserver")
 	c := &Client{service: &gophercloud.ServiceClient{ProviderClient: provider}}
+	ctx, cancel := context.WithTimeout(ctx, provider.HTTPClient.Timeout)
+	defer cancel()
 	if err := openstack.Authenticate(ctx, provider, auth); err != nil {
 		return nil, c.authFailure(what, err)
 	}

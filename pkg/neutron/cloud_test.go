@@ -1,6 +1,7 @@
 package neutron_test
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -298,5 +299,89 @@ func TestDeletedCredentialIsUnauthorized(t *testing.T) {
 	}
 	if got := k.issued.Load(); got > 3 {
 		t.Errorf("%d tokens asked for, want no loop", got)
+	}
+}
+
+// Behind an identity service that hangs, workers must not wait one after the
+// other.
+func TestCloudIsOpenedOnceForAllWhoWait(t *testing.T) {
+	var attempts atomic.Int32
+	hang := make(chan struct{})
+	identity := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		attempts.Add(1)
+		select {
+		case <-hang:
+		case <-r.Context().Done():
+		}
+	}))
+	t.Cleanup(identity.Close)
+	t.Cleanup(func() { close(hang) })
+	useCloudsYAML(t, identity.URL)
+	cloud := neutron.NewCloud(neutron.CloudOptions{Name: "mine", Timeout: 2 * time.Second})
+
+	const workers = 8
+	errs := make([]error, workers)
+	var waiting sync.WaitGroup
+	for i := range workers {
+		waiting.Go(func() { _, errs[i] = cloud.Client(t.Context()) })
+	}
+	waiting.Wait()
+	for _, err := range errs {
+		if got, want := fmt.Sprint(err), `open cloud "mine": no answer in time`; got != want {
+			t.Errorf("error %q, want %q", got, want)
+		}
+		if got := neutron.ClassOf(err); got != neutron.Transient {
+			t.Errorf("class %s, want %s", got, neutron.Transient)
+		}
+	}
+	if got := attempts.Load(); got != 1 {
+		t.Errorf("%d attempts, want 1 for all", got)
+	}
+}
+
+func TestNobodyWaitsForACloudAfterTheEnd(t *testing.T) {
+	hang, asked := make(chan struct{}), make(chan struct{}, 1)
+	identity := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
+		asked <- struct{}{}
+		<-hang
+	}))
+	t.Cleanup(identity.Close)
+	t.Cleanup(func() { close(hang) })
+	useCloudsYAML(t, identity.URL)
+	cloud := neutron.NewCloud(neutron.CloudOptions{Name: "mine"})
+	ctx, cancel := context.WithCancel(t.Context())
+	go func() { <-asked; cancel() }()
+	if _, err := cloud.Client(ctx); neutron.ClassOf(err) != neutron.Transient {
+		t.Errorf("error %v, want a transient one", err)
+	}
+}
+
+type roundTripper func(*http.Request) (*http.Response, error)
+
+func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
+
+func TestCloudWrapTransport(t *testing.T) {
+	_, authURL := newKeystone(t)
+	useCloudsYAML(t, authURL)
+	var mu sync.Mutex
+	seen := map[string]int{}
+	cloud := neutron.NewCloud(neutron.CloudOptions{Name: "mine", WrapTransport: func(next http.RoundTripper) http.RoundTripper {
+		return roundTripper(func(r *http.Request) (*http.Response, error) {
+			mu.Lock()
+			defer mu.Unlock()
+			seen[r.Method+" "+r.URL.Path]++
+			return next.RoundTrip(r)
+		})
+	}})
+	client, err := cloud.Client(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := client.ListNetworks(t.Context(), neutron.NetworkFilter{}); err != nil {
+		t.Fatal(err)
+	}
+	want := map[string]int{"POST /v3/auth/tokens": 1, "GET /": 1, "GET /v2.0/networks": 1}
+	if diff := cmp.Diff(want, seen); diff != "" {
+		t.Errorf("requests (-want +got):\n%s", diff)
 	}
 }

@@ -33,10 +33,13 @@ type Options struct {
 	Region string
 	// Timeout bounds one request, its answer included. 0 means 30 seconds.
 	Timeout time.Duration
-	// Transport carries the requests. nil means one that keeps enough idle
-	// connections for the workers of a controller.
-	Transport http.RoundTripper
+	// WrapTransport, if set, sees every request.
+	WrapTransport WrapTransport
 }
+
+// WrapTransport returns a transport that does more than the one it is given,
+// such as to count. It must be safe for concurrent use.
+type WrapTransport func(http.RoundTripper) http.RoundTripper
 
 // Place is where the resources of a client live. An ID means nothing in
 // another place.
@@ -75,23 +78,24 @@ func (o Options) base() string {
 }
 
 // newHTTPClient returns a client whose requests are bounded in time and in the
-// size of the answer. transport may be nil.
-func newHTTPClient(timeout time.Duration, transport http.RoundTripper, config *tls.Config) http.Client {
+// size of the answer. wrap may be nil.
+func newHTTPClient(timeout time.Duration, wrap WrapTransport, config *tls.Config) http.Client {
 	if timeout == 0 {
 		timeout = defaultTimeout
 	}
-	if transport == nil {
-		t := http.DefaultTransport.(*http.Transport).Clone()
-		t.TLSClientConfig = config
-		// The default of 2 would open a connection for almost every call of
-		// eight workers. The proxy of the environment is kept: net/http never
-		// uses it for a loopback address.
-		t.MaxIdleConnsPerHost = 32
-		transport = t
+	base := http.DefaultTransport.(*http.Transport).Clone()
+	base.TLSClientConfig = config
+	// The default of 2 would open a connection for almost every call of eight
+	// workers. The proxy of the environment is kept: net/http never uses it for
+	// a loopback address.
+	base.MaxIdleConnsPerHost = 32
+	var transport http.RoundTripper = boundedTransport{base}
+	if wrap != nil {
+		transport = wrap(transport)
 	}
 	return http.Client{
 		Timeout:   timeout,
-		Transport: boundedTransport{transport},
+		Transport: transport,
 		// Neutron does not redirect. Following would carry the token along and
 		// turn a POST into a GET.
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },

@@ -93,14 +93,16 @@ type transportFunc func(*http.Request) (*http.Response, error)
 
 func (f transportFunc) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
-func TestTransportCarriesTheRequests(t *testing.T) {
+func TestWrapTransport(t *testing.T) {
 	var calls int
 	url := serve(t, func(w http.ResponseWriter, _ *http.Request) { answer(w, 200, memberNetwork) })
 	c := newClient(t, url, func(o *Options) {
-		o.Transport = transportFunc(func(r *http.Request) (*http.Response, error) {
-			calls++
-			return http.DefaultTransport.RoundTrip(r)
-		})
+		o.WrapTransport = func(next http.RoundTripper) http.RoundTripper {
+			return transportFunc(func(r *http.Request) (*http.Response, error) {
+				calls++
+				return next.RoundTrip(r)
+			})
+		}
 	})
 	if err := getNetwork(t.Context(), c); err != nil {
 		t.Fatal(err)
