@@ -25,13 +25,15 @@ func run(ctx context.Context, args []string, out io.Writer) (err error) {
 	flags.SetOutput(os.Stderr)
 	listen := flags.String("listen", "127.0.0.1:9696", "`address` to serve on; port 0 picks a free one")
 	state := flags.String("state", "", "`file` that keeps the networks; without it they are gone at exit")
+	faults := flags.Bool("faults", false, "serve /faults, where requests can be made to go wrong")
+	lifetime := flags.Duration("token-lifetime", time.Hour, "how long a token of /identity/v3 is good")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
 	if flags.NArg() > 0 {
 		return fmt.Errorf("unexpected argument %q", flags.Arg(0))
 	}
-	neutron, err := simulator.New(simulator.Options{Path: *state})
+	neutron, err := simulator.New(simulator.Options{Path: *state, Faults: *faults, TokenLifetime: *lifetime})
 	if err != nil {
 		return err
 	}

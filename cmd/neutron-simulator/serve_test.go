@@ -12,7 +12,7 @@ import (
 
 func TestRun(t *testing.T) {
 	state := filepath.Join(t.TempDir(), "neutron.db")
-	url, stop := start(t, state)
+	url, stop := start(t, "--state", state)
 	post, err := http.NewRequestWithContext(t.Context(), http.MethodPost, url+"/v2.0/networks", strings.NewReader(`{"network": {"name": "kept"}}`))
 	if err != nil {
 		t.Fatal(err)
@@ -22,7 +22,7 @@ func TestRun(t *testing.T) {
 	}
 	stop()
 
-	url, stop = start(t, state)
+	url, stop = start(t, "--state", state)
 	defer stop()
 	get, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url+"/v2.0/networks?fields=name", nil)
 	if err != nil {
@@ -35,10 +35,11 @@ func TestRun(t *testing.T) {
 
 func TestRunRefuses(t *testing.T) {
 	for name, args := range map[string][]string{
-		"an unknown flag":      {"--nope"},
-		"an argument":          {"extra"},
-		"a bad address":        {"--listen", "127.0.0.1:no"},
-		"a state in no folder": {"--listen", "127.0.0.1:0", "--state", "/nonexistent/neutron.db"},
+		"an unknown flag":         {"--nope"},
+		"an argument":             {"extra"},
+		"a bad address":           {"--listen", "127.0.0.1:no"},
+		"a lifetime that is over": {"--listen", "127.0.0.1:0", "--token-lifetime", "-1s"},
+		"a state in no folder":    {"--listen", "127.0.0.1:0", "--state", "/nonexistent/neutron.db"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if err := run(t.Context(), args, io.Discard); err == nil {
@@ -48,14 +49,36 @@ func TestRunRefuses(t *testing.T) {
 	}
 }
 
+func TestRunFaults(t *testing.T) {
+	for name, tc := range map[string]struct {
+		flags []string
+		want  int
+	}{
+		"not unless asked for": {nil, http.StatusNotFound},
+		"asked for":            {[]string{"--faults"}, http.StatusOK},
+	} {
+		t.Run(name, func(t *testing.T) {
+			url, stop := start(t, tc.flags...)
+			defer stop()
+			get, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url+"/faults", nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if status, body := do(t, get); status != tc.want {
+				t.Errorf("GET /faults answered %d %s, want %d", status, body, tc.want)
+			}
+		})
+	}
+}
+
 // start runs the program on a free port. stop ends it and waits.
-func start(t *testing.T, state string) (url string, stop func()) {
+func start(t *testing.T, flags ...string) (url string, stop func()) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	reader, writer := io.Pipe()
 	ended := make(chan error, 1)
 	go func() {
-		err := run(ctx, []string{"--listen", "127.0.0.1:0", "--state", state}, writer)
+		err := run(ctx, append([]string{"--listen", "127.0.0.1:0"}, flags...), writer)
 		_ = writer.CloseWithError(io.EOF)
 		ended <- err
 	}()

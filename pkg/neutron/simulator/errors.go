@@ -14,12 +14,16 @@ type fault struct {
 
 func (f *fault) Error() string { return f.message }
 
-// body is what Neutron sends. The 401 comes from its authentication filter, which has a form of its own.
+// body is what Neutron sends. The 401 comes from its authentication filter, which speaks as Keystone.
 func (f *fault) body() any {
 	if f.status == http.StatusUnauthorized {
-		return map[string]any{"error": map[string]any{"code": f.status, "title": f.kind, "message": f.message}}
+		return f.keystoneBody()
 	}
 	return map[string]any{"NeutronError": map[string]any{"type": f.kind, "message": f.message, "detail": ""}}
+}
+
+func (f *fault) keystoneBody() any {
+	return map[string]any{"error": map[string]any{"code": f.status, "title": f.kind, "message": f.message}}
 }
 
 var (

@@ -1,12 +1,41 @@
 // Package simulator answers HTTP requests as the networking API of OpenStack does: status codes, attributes, error types and messages
 // are those of a real Neutron (release Zed, ML2 plugin on SQLite). It knows networks, subnets, ports, routers with interfaces on
 // subnets, quotas and tags, and the default policies. The scripts of test/contract hold it to that.
+//
+// # Identity
+//
+// Below /identity/v3, the auth_url of a clouds.yaml, it answers as Keystone does, as far as it takes to get a token. Any user whose
+// password is the user's name gets one, for any project; the name of a project is its ID. The user admin has the role admin, all others
+// are members. It is good for Options.TokenLifetime. An application credential has the id USER:PROJECT and the user's name for its secret.
+//
+// # Faults
+//
+// With Options.Faults a POST of a rule to /faults makes requests go wrong; GET lists the rules and how often they struck, DELETE removes
+// all, or the one of /faults/ID. This one answers every third create of a network with 503, five times in all:
+//
+//	{"method": "POST", "path": "/networks$", "every": 3, "times": 5, "kind": "status", "status": 503, "retryAfter": 1}
+//
+// method and path, a regular expression, say which requests are meant; without them it is all. Of rules that could strike, the first that
+// was made does. The kinds are:
+//
+//   - status: answers with status and nothing done, as a proxy does (no body), or as Neutron does (with type and message)
+//   - expire: answers 401 as for an expired token
+//   - drop: cuts the connection with nothing done
+//   - lost: cuts the connection with everything done
+//   - commit-500: answers 500 with everything done
+//   - truncate: cuts the connection in the middle of the answer, everything done
+//   - garble: ends the answer in the middle, as if it were all, everything done
+//   - delay: waits for the duration delay and goes on, to later rules too. Any other kind may have a delay as well
+//
+// A GET whose connection was cut before the answer began is sent again by net/http itself, if the connection had served before.
 package simulator
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"net/http"
@@ -18,13 +47,20 @@ import (
 	"github.com/google/uuid"
 )
 
-// maxBody is the size of the largest request body that is read, in bytes.
-const maxBody = 1 << 20
+const (
+	maxBody = 1 << 20 // of a request, in bytes
 
-// Options say where a Simulator keeps its state.
+	requestID = "X-Openstack-Request-Id"
+)
+
+// Options say where a Simulator keeps its state and what more it serves.
 type Options struct {
 	// Path is the bbolt file of the state, made if it is not there. Empty: in memory only.
 	Path string
+	// Faults serves /faults, where anybody can make requests go wrong.
+	Faults bool
+	// TokenLifetime is how long a token of /identity is good, rounded up to the end of a second. 0 means an hour.
+	TokenLifetime time.Duration
 }
 
 // Simulator is an http.Handler. A caller is who its X-Auth-Token says, in the form it:USER:PROJECT:ROLE[,ROLE][:EXPIRES_EPOCH];
@@ -32,40 +68,63 @@ type Options struct {
 // project fake_project_id. Serve it on a loopback address only.
 type Simulator struct {
 	store    *store
+	faults   *faultRules // nil: none can be made
+	lifetime time.Duration
 	requests atomic.Int64
 }
 
 var _ http.Handler = (*Simulator)(nil)
 
 // New opens the state and reads it. It fails if the file cannot be opened, is held by another process, or was not written by a
-// Simulator.
+// Simulator, and if the lifetime is negative.
 func New(options Options) (*Simulator, error) {
+	if options.TokenLifetime < 0 {
+		return nil, fmt.Errorf("token lifetime must not be negative, is %v", options.TokenLifetime)
+	}
 	store, err := openStore(options.Path)
 	if err != nil {
 		return nil, err
 	}
-	return &Simulator{store: store}, nil
+	s := &Simulator{store: store, lifetime: cmp.Or(options.TokenLifetime, defaultLifetime)}
+	if options.Faults {
+		s.faults = newFaultRules()
+	}
+	return s, nil
 }
 
 // Close waits for requests in progress and closes the state file. Requests after it cannot write.
 func (s *Simulator) Close() error { return s.store.close() }
 
-// Requests is the number of requests answered since New, refused ones included.
+// Requests is the number of requests since New, refused ones and those that a fault struck included, those for /faults not.
 func (s *Simulator) Requests() int64 { return s.requests.Load() }
 
 // ServeHTTP answers one request. What a request changed is on disk, or none of it is, before the answer is sent.
 func (s *Simulator) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if s.faults != nil && s.faults.isFor(r) {
+		s.faults.mux.ServeHTTP(w, r)
+		return
+	}
 	defer s.requests.Add(1)
-	w.Header().Set("X-Openstack-Request-Id", "req-"+uuid.NewString())
+	w.Header().Set(requestID, "req-"+uuid.NewString())
+	if s.faults != nil {
+		s.faults.answer(w, r, s.serve)
+		return
+	}
+	s.serve(w, r)
+}
+
+func (s *Simulator) serve(w http.ResponseWriter, r *http.Request) {
 	path := segments(r.URL.Path)
 	if len(path) == 0 && r.Method == http.MethodGet {
 		write(w, http.StatusOK, versions(r))
 		return
 	}
+	if len(path) > 0 && path[0] == "identity" {
+		s.serveKeystone(w, r, path[1:])
+		return
+	}
 	if len(path) == 0 || path[0] != "v2.0" {
-		w.Header().Set("Content-Type", "text/plain; charset=UTF-8")
-		w.WriteHeader(http.StatusNotFound)
-		_, _ = io.WriteString(w, "404 Not Found\n\nThe resource could not be found.\n\n   \n")
+		noPage(w)
 		return
 	}
 	status, body, err := s.answer(w, r, path[1:])
@@ -74,10 +133,8 @@ func (s *Simulator) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		if !errors.As(err, &refused) {
 			slog.ErrorContext(r.Context(), "Neutron simulator cannot answer", "method", r.Method, "path", r.URL.Path, "error", err)
 		}
-		if refused == errUnauthorized {
-			w.Header().Set("Www-Authenticate", `Keystone uri="http://127.0.0.1:5000/v3"`)
-		}
-		status, body = refused.status, refused.body()
+		refuse(w, r, refused)
+		return
 	}
 	write(w, status, body)
 }
@@ -128,6 +185,24 @@ func origin(r *http.Request) string {
 		return "https://" + r.Host
 	}
 	return "http://" + r.Host
+}
+
+func refuse(w http.ResponseWriter, r *http.Request, f *fault) {
+	challenge(w, r, f)
+	write(w, f.status, f.body())
+}
+
+// challenge tells who is refused as unknown where to get a token.
+func challenge(w http.ResponseWriter, r *http.Request, f *fault) {
+	if f.status == http.StatusUnauthorized {
+		w.Header().Set("Www-Authenticate", `Keystone uri="`+authURL(r)+`"`)
+	}
+}
+
+func noPage(w http.ResponseWriter) {
+	w.Header().Set("Content-Type", "text/plain; charset=UTF-8")
+	w.WriteHeader(http.StatusNotFound)
+	_, _ = io.WriteString(w, "404 Not Found\n\nThe resource could not be found.\n\n   \n")
 }
 
 func write(w http.ResponseWriter, status int, body any) {

@@ -92,7 +92,7 @@ func TestAnswerForm(t *testing.T) {
 		"a refused token names Keystone": {
 			method: http.MethodGet, path: "/v2.0/networks", token: "bad", wantStatus: 401,
 			wantBody:   `{"error":{"code":401,"message":"The request you have made requires authentication.","title":"Unauthorized"}}`,
-			wantHeader: map[string]string{"Www-Authenticate": `Keystone uri="http://127.0.0.1:5000/v3"`},
+			wantHeader: map[string]string{"Www-Authenticate": `Keystone uri="` + url + `/identity/v3"`},
 		},
 		"JSON is ASCII": {
 			method: http.MethodPut, path: "/v2.0/quotas/x", body: `{"quota": {"ñ 😀 <": 1}}`, wantStatus: 400,
