@@ -33,6 +33,7 @@ func addController(server *genericapiserver.GenericAPIServer, o *Options, base *
 	controller, err := network.NewController(context.Background(), clients, factory.Samplecrd().V1().Networks(), cloud, network.Options{
 		ClusterID:    base.clusterID,
 		ResyncPeriod: o.ResyncPeriod,
+		Drift:        network.Drift(o.Drift),
 	})
 	if err != nil {
 		return err
@@ -58,13 +59,15 @@ func addController(server *genericapiserver.GenericAPIServer, o *Options, base *
 // needed: the server serves whether or not OpenStack answers.
 func newCloud(o *Options, base *standaloneBase) (*neutron.Cloud, error) {
 	if o.OSCloud != "" {
-		return neutron.NewCloud(neutron.CloudOptions{Name: o.OSCloud}), nil
+		return neutron.NewCloud(neutron.CloudOptions{Name: o.OSCloud, WrapTransport: network.CountRequests}), nil
 	}
 	client, err := neutron.New(neutron.Options{
 		Endpoint:  base.neutronURL(),
 		Token:     simulatorToken,
 		ProjectID: simulatorProject,
 		Region:    simulatorRegion,
+
+		WrapTransport: network.CountRequests,
 	})
 	if err != nil {
 		return nil, err

@@ -20,6 +20,7 @@ import (
 	samplecrdv1 "github.com/samplecrd/network-apiserver/pkg/apis/samplecrd/v1"
 	"github.com/samplecrd/network-apiserver/pkg/apiserver"
 	"github.com/samplecrd/network-apiserver/pkg/apiserver/admission/cidrpolicy"
+	"github.com/samplecrd/network-apiserver/pkg/controller/network"
 )
 
 // Options are the values of the command line.
@@ -38,6 +39,8 @@ type Options struct {
 	Workers int
 	// ResyncPeriod is how often all Networks are compared with Neutron.
 	ResyncPeriod time.Duration
+	// Drift is what to do about a network that was changed in Neutron.
+	Drift string
 	// ClusterID is the part of the owner marker that tells clusters apart.
 	ClusterID string
 
@@ -59,6 +62,7 @@ func NewOptions() *Options {
 		Controller:       true,
 		Workers:          8,
 		ResyncPeriod:     10 * time.Minute,
+		Drift:            string(network.DriftCorrect),
 		ServerRun:        genericoptions.NewServerRunOptions(),
 		SecureServing:    genericoptions.NewSecureServingOptions(),
 		Audit:            genericoptions.NewAuditOptions(),
@@ -95,6 +99,7 @@ func (o *Options) Flags() (fss cliflag.NamedFlagSets) {
 	fs.BoolVar(&o.Controller, "controller", o.Controller, "Make Networks real in Neutron.")
 	fs.IntVar(&o.Workers, "concurrent-network-syncs", o.Workers, "Number of Networks the controller works on at once.")
 	fs.DurationVar(&o.ResyncPeriod, "resync-period", o.ResyncPeriod, "How often all Networks are compared with Neutron, give or take a tenth; also done at start. At least 1s.")
+	fs.StringVar(&o.Drift, "drift", o.Drift, "What to do about a network that someone changes in Neutron: Correct makes it as declared again, Report leaves it and says so in the conditions until the spec changes.")
 	fs.StringVar(&o.ClusterID, "cluster-id", o.ClusterID, "Part of the owner marker in Neutron that tells clusters apart, at most 63 characters. Default: a UUID kept in --data-dir.")
 	o.ServerRun.AddUniversalFlags(fss.FlagSet("generic"))
 	secureServing := fss.FlagSet("secure serving")
@@ -127,6 +132,9 @@ func (o *Options) Validate() error {
 	}
 	if o.ResyncPeriod < time.Second {
 		errs = append(errs, fmt.Errorf("--resync-period %v must be at least 1s", o.ResyncPeriod))
+	}
+	if drift := network.Drift(o.Drift); drift != network.DriftCorrect && drift != network.DriftReport {
+		errs = append(errs, fmt.Errorf("--drift %q must be %s or %s", o.Drift, network.DriftCorrect, network.DriftReport))
 	}
 	// As a label value it leaves room in Neutron's description (255 characters)
 	// and has none of the characters that end a part of the owner marker.

@@ -120,11 +120,14 @@ func (w *world) edit(tweaks ...func(*samplecrdv1.Network)) {
 	if err != nil {
 		w.t.Fatal(err)
 	}
+	before := n.DeepCopy()
 	for _, tweak := range tweaks {
 		tweak(n)
 	}
 	w.version++
-	n.Generation++
+	if !equality.Semantic.DeepEqual(before.Spec, n.Spec) || before.DeletionTimestamp == nil && n.DeletionTimestamp != nil {
+		n.Generation++
+	}
 	n.ResourceVersion = strconv.Itoa(w.version)
 	samplecrdv1.SetObjectDefaults_Network(n)
 	if err := w.clients.Tracker().Update(networksResource, n, n.Namespace); err != nil {

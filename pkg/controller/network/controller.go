@@ -7,6 +7,7 @@ package network
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"runtime/debug"
 	"sync"
@@ -18,6 +19,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/klog/v2"
+	"k8s.io/utils/clock"
 
 	samplecrdv1 "github.com/samplecrd/network-apiserver/pkg/apis/samplecrd/v1"
 	clientset "github.com/samplecrd/network-apiserver/pkg/generated/clientset/versioned"
@@ -31,6 +33,21 @@ const (
 	// that failed; it doubles each time.
 	firstRetry = 200 * time.Millisecond
 	lastRetry  = 5 * time.Minute
+	// quotaRetry is the least between two tries at a quota: others have to make
+	// room first, and each try costs Neutron a count.
+	quotaRetry = 30 * time.Second
+)
+
+// Drift is what to do about a network that was as declared and is not any
+// more, with nobody having changed the Network.
+type Drift string
+
+const (
+	// DriftCorrect makes the network as declared again.
+	DriftCorrect Drift = "Correct"
+	// DriftReport leaves it as it is and says so in the conditions, until the
+	// spec changes.
+	DriftReport Drift = "Report"
 )
 
 // Controller brings Neutron to what the Networks declare.
@@ -39,11 +56,15 @@ type Controller struct {
 	networks  listers.NetworkLister
 	synced    cache.InformerSynced
 	queue     workqueue.TypedRateLimitingInterface[cache.ObjectName]
+	backoff   workqueue.TypedRateLimiter[cache.ObjectName] // that of the queue
 	cloud     *neutron.Cloud
 	clusterID string
+	drift     Drift
 
 	resyncPeriod time.Duration
+	clock        clock.PassiveClock
 	suspects     map[string]bool // ids that had no Network at the last resync
+	surplus      surplus
 }
 
 // Options of a Controller.
@@ -53,22 +74,27 @@ type Options struct {
 	ClusterID string
 	// ResyncPeriod is how often everything is compared with Neutron. Above 0.
 	ResyncPeriod time.Duration
+	// Drift is what to do about what is found to differ. Default DriftCorrect.
+	Drift Drift
 }
 
 // NewController returns a controller that makes networks in the cloud. The
 // error is that of the informer.
 func NewController(ctx context.Context, clients clientset.Interface, informer informers.NetworkInformer, cloud *neutron.Cloud, o Options) (*Controller, error) {
+	backoff := workqueue.NewTypedItemExponentialFailureRateLimiter[cache.ObjectName](firstRetry, lastRetry)
 	c := &Controller{
 		clients:  clients,
 		networks: informer.Lister(),
-		queue: workqueue.NewTypedRateLimitingQueueWithConfig(
-			workqueue.NewTypedItemExponentialFailureRateLimiter[cache.ObjectName](firstRetry, lastRetry),
-			workqueue.TypedRateLimitingQueueConfig[cache.ObjectName]{Name: "networks"},
-		),
+		queue: workqueue.NewTypedRateLimitingQueueWithConfig(backoff,
+			workqueue.TypedRateLimitingQueueConfig[cache.ObjectName]{Name: "networks"}),
+		backoff:      backoff,
 		cloud:        cloud,
 		clusterID:    o.ClusterID,
+		drift:        o.Drift,
 		resyncPeriod: o.ResyncPeriod,
+		clock:        clock.RealClock{},
 	}
+	countNetworks(c.networks)
 	klog.FromContext(ctx).Info("Setting up event handlers")
 	registration, err := informer.Informer().AddEventHandler(cache.ResourceEventHandlerDetailedFuncs{
 		AddFunc: func(obj any, isInInitialList bool) {
@@ -149,20 +175,38 @@ func (c *Controller) processNext(ctx context.Context) bool {
 	defer c.queue.Done(name)
 	logger := klog.LoggerWithValues(klog.FromContext(ctx), "network", name)
 	err := c.sync(klog.NewContext(ctx, logger), name)
+	f, failed := errors.AsType[*failure](err)
 	switch {
 	case err == nil:
 		c.queue.Forget(name)
 		logger.Info("Successfully synced")
 	case ctx.Err() != nil:
+	case failed && needsPerson(f.reason):
+		// Nothing would change until a person has changed something.
+		c.queue.Forget(name)
+		logger.Info("Waiting for the next resync or a change", "reason", f.Error())
 	case apierrors.IsConflict(err):
 		// The object changed under us: nothing is wrong, read it again.
 		logger.V(2).Info("Reading again", "reason", err.Error())
 		c.queue.AddRateLimited(name)
 	default:
-		logger.Error(err, "Will try again", "tries", c.queue.NumRequeues(name)+1)
-		c.queue.AddRateLimited(name)
+		delay := max(c.backoff.When(name), atLeast(err))
+		logger.Error(err, "Will try again", "tries", c.queue.NumRequeues(name), "after", delay)
+		c.queue.AddAfter(name, delay)
 	}
 	return true
+}
+
+// atLeast is how long to wait at the least after a failure.
+func atLeast(err error) time.Duration {
+	var wait time.Duration
+	if f, ok := errors.AsType[*failure](err); ok && f.reason == samplecrdv1.ReasonQuotaExceeded {
+		wait = quotaRetry
+	}
+	if e, ok := errors.AsType[*neutron.Error](err); ok {
+		wait = max(wait, e.RetryAfter)
+	}
+	return wait
 }
 
 // sync makes one pass over one Network. A panic, whatever Neutron or etcd

@@ -2,6 +2,7 @@ package network
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"slices"
 	"strings"
@@ -12,6 +13,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	clienttesting "k8s.io/client-go/testing"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/util/workqueue"
 	"k8s.io/klog/v2"
 	"k8s.io/klog/v2/ktesting"
 
@@ -217,4 +220,83 @@ func TestRunEndsBeforeTheCacheIsThere(t *testing.T) {
 	ctx, stop := context.WithCancel(w.context())
 	stop()
 	w.controller.Run(ctx, 1) // returns, though the informer was never started
+}
+
+// TestWhenAPassIsMadeAgain tells what the queue does after a failure.
+func TestWhenAPassIsMadeAgain(t *testing.T) {
+	retryAfter := func(status int, value string) func(http.ResponseWriter, *http.Request, http.Handler) {
+		return func(w http.ResponseWriter, _ *http.Request, _ http.Handler) {
+			w.Header().Set("Retry-After", value)
+			w.WriteHeader(status)
+		}
+	}
+	const never = -1
+	tests := map[string]struct {
+		answer func(http.ResponseWriter, *http.Request, http.Handler)
+		want   time.Duration // at the least
+	}{
+		"trouble":                   {answer(http.StatusServiceUnavailable, ""), firstRetry},
+		"asked to wait":             {retryAfter(http.StatusServiceUnavailable, "7"), 7 * time.Second},
+		"asked to wait very short":  {retryAfter(http.StatusTooManyRequests, "0"), firstRetry},
+		"the quota is full":         {refusal(http.StatusConflict, "OverQuota", "Quota exceeded for resources: ['network']."), quotaRetry},
+		"the policy forbids it":     {refusal(http.StatusForbidden, "PolicyNotAuthorized", "no"), never},
+		"the attributes are wrong":  {refusal(http.StatusBadRequest, "InvalidInput", "no"), never},
+		"the credentials are wrong": {answer(http.StatusUnauthorized, ""), firstRetry},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			queue := &recordingQueue{TypedRateLimitingInterface: w.controller.queue, after: never}
+			w.controller.queue = queue
+			w.create(newNetwork())
+			if err := w.indexer.Add(w.get()); err != nil {
+				t.Fatal(err)
+			}
+			breakdown(http.MethodPost, "networks", tc.answer)(w)
+			w.controller.enqueue(w.get())
+			w.controller.processNext(w.context())
+			if queue.after != tc.want {
+				t.Errorf("the next pass comes after %v, want %v", queue.after, tc.want)
+			}
+			wantRequeues := 1
+			if tc.want == never {
+				wantRequeues = 0
+			}
+			if got := queue.NumRequeues(testName); got != wantRequeues {
+				t.Errorf("the queue counts %d failures, want %d", got, wantRequeues)
+			}
+		})
+	}
+}
+
+// recordingQueue keeps what is put off, and does not wait for it.
+type recordingQueue struct {
+	workqueue.TypedRateLimitingInterface[cache.ObjectName]
+	after time.Duration
+}
+
+func (q *recordingQueue) AddAfter(_ cache.ObjectName, after time.Duration) { q.after = after }
+
+// A Network whose status can't be written does not wait for a person: nobody
+// was told to come.
+func TestAStatusThatIsNotWrittenIsTriedAgain(t *testing.T) {
+	w := newWorld(t)
+	w.create(newNetwork())
+	if err := w.indexer.Add(w.get()); err != nil {
+		t.Fatal(err)
+	}
+	breakdown(http.MethodPost, "networks", refusal(http.StatusForbidden, "PolicyNotAuthorized", "no"))(w)
+	puts := 0
+	w.clients.PrependReactor("update", "networks", func(clienttesting.Action) (bool, runtime.Object, error) {
+		puts++
+		if puts == 2 { // the first is the intent
+			return true, nil, errors.New("no connection")
+		}
+		return false, nil, nil
+	})
+	w.controller.enqueue(w.get())
+	w.controller.processNext(w.context())
+	if got := w.controller.queue.NumRequeues(testName); got != 1 {
+		t.Errorf("the queue counts %d failures, want 1", got)
+	}
 }

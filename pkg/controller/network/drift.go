@@ -2,14 +2,15 @@ package network
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2"
@@ -23,6 +24,7 @@ const retryResync = 30 * time.Second
 
 // inventory is what there is in the project, from lists alone.
 type inventory struct {
+	all      []neutron.Network
 	networks map[string]neutron.Network  // by id
 	subnets  map[string][]neutron.Subnet // by the id of their network
 }
@@ -69,7 +71,8 @@ func (c *Controller) resync(ctx context.Context) error {
 		}
 	}
 	klog.FromContext(ctx).V(2).Info("Compared with Neutron", "networks", len(networks), "differ", queued)
-	c.reportOrphans(ctx, networks, there)
+	c.reportOrphans(ctx, networks, there.all)
+	c.noteSurplus(ctx, networks, there.all)
 	return nil
 }
 
@@ -82,7 +85,7 @@ func takeInventory(ctx context.Context, client *neutron.Client) (inventory, erro
 	if err != nil {
 		return inventory{}, err
 	}
-	there := inventory{networks: map[string]neutron.Network{}, subnets: map[string][]neutron.Subnet{}}
+	there := inventory{all: networks, networks: map[string]neutron.Network{}, subnets: map[string][]neutron.Subnet{}}
 	for _, n := range networks {
 		there.networks[n.ID] = n
 	}
@@ -90,6 +93,48 @@ func takeInventory(ctx context.Context, client *neutron.Client) (inventory, erro
 		there.subnets[s.NetworkID] = append(there.subnets[s.NetworkID], s)
 	}
 	return there, nil
+}
+
+// asDeclared tells that a pass has found everything as declared, with the spec
+// of that generation; what was found since is drift.
+func asDeclared(n *samplecrdv1.Network, generation int64) bool {
+	c := meta.FindStatusCondition(n.Status.Conditions, samplecrdv1.ConditionReady)
+	return c != nil && c.ObservedGeneration == generation &&
+		(c.Reason == samplecrdv1.ReasonSuccess || c.Reason == samplecrdv1.ReasonDriftDetected)
+}
+
+// reportsDrift tells that nothing may be written: what differs is drift.
+func (p *pass) reportsDrift() bool {
+	return p.drift == DriftReport && p.wasAsDeclared && p.network.DeletionTimestamp == nil
+}
+
+// detectDrift says what it would take to make the network as declared again.
+func (p *pass) detectDrift(ctx context.Context) error {
+	drifted := func(what string) error {
+		return &failure{reason: samplecrdv1.ReasonDriftDetected, message: "changed in Neutron, and left so by --drift=Report: " + what}
+	}
+	err := p.read(ctx, p.network.Status.NetworkID)
+	if neutron.ClassOf(causeOf(err)) == neutron.NotFound {
+		return drifted(fmt.Sprintf("network %s is gone", p.network.Status.NetworkID))
+	}
+	if err != nil {
+		return err
+	}
+	check := p.checkOwned
+	if p.want.takenOver {
+		check = p.checkTakeable
+	}
+	if f, foreign := errors.AsType[*failure](check()); foreign {
+		return drifted(f.message)
+	}
+	if operations := plan(p.want, p.have); len(operations) > 0 {
+		texts := make([]string, len(operations))
+		for i, o := range operations {
+			texts[i] = o.String()
+		}
+		return drifted("as declared after " + strings.Join(texts, ", "))
+	}
+	return p.checkActive()
 }
 
 // settled tells that the last pass found everything as declared, and that
@@ -116,31 +161,4 @@ func (c *Controller) differs(client *neutron.Client, n *samplecrdv1.Network, the
 		return true
 	}
 	return !p.observesOnly() && (p.checkOwned() != nil || len(plan(p.want, p.have)) > 0)
-}
-
-// reportOrphans tells of networks with a marker of this cluster whose Network
-// is not there. Nothing deletes them: that is for a person to decide. One that
-// is met for the first time may belong to a Network that was deleted just now.
-func (c *Controller) reportOrphans(ctx context.Context, networks []*samplecrdv1.Network, there inventory) {
-	owners := map[string]bool{}
-	for _, n := range networks {
-		owners[ownerMarker(c.clusterID, n.UID)] = true
-	}
-	suspects := map[string]bool{}
-	for id, n := range there.networks {
-		if !ofCluster(n.Description, c.clusterID) || owners[markerIn(n.Description)] {
-			continue
-		}
-		suspects[id] = true
-		if c.suspects[id] {
-			klog.FromContext(ctx).Info("[Neutron] A network of ours has no Network", "id", id, "name", n.Name, "marker", markerIn(n.Description))
-		}
-	}
-	c.suspects = suspects
-}
-
-// ofCluster tells whether a description bears a marker of the cluster.
-func ofCluster(description, clusterID string) bool {
-	marker, prefix := markerIn(description), ownerMarker(clusterID, types.UID(""))
-	return len(marker) > len(prefix) && marker[:len(prefix)] == prefix
 }

@@ -3,14 +3,10 @@ package network
 import (
 	"context"
 	"net/http"
-	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/cache"
-	"k8s.io/klog/v2"
-	"k8s.io/klog/v2/ktesting"
 
 	samplecrdv1 "github.com/samplecrd/network-apiserver/pkg/apis/samplecrd/v1"
 	"github.com/samplecrd/network-apiserver/pkg/neutron"
@@ -101,31 +97,6 @@ func TestAFailedListQueuesNothing(t *testing.T) {
 		if queued, err := w.look(); err == nil || queued != 0 {
 			t.Errorf("with no list of %s %d are queued (%v), want an error and none", collection, queued, err)
 		}
-	}
-}
-
-func TestOrphansAreReportedOnce(t *testing.T) {
-	w := newWorld(t)
-	logger := ktesting.NewLogger(t, ktesting.NewConfig(ktesting.BufferLogs(true)))
-	ctx := klog.NewContext(t.Context(), logger)
-	reports := func() string {
-		if err := w.controller.resync(ctx); err != nil {
-			t.Fatal(err)
-		}
-		return logger.GetSink().(ktesting.Underlier).GetBuffer().String()
-	}
-	orphan := ownerMarker(testCluster, types.UID("11111111-2222-3333-4444-555555555555"))
-	w.foreignNetwork(orphan)
-	w.foreignNetwork(otherMarker)
-	w.foreignNetwork("of old")
-	w.create(newNetwork())
-	w.settle()
-	if got := reports(); strings.Contains(got, "no Network") {
-		t.Errorf("one that is met for the first time is reported:\n%s", got)
-	}
-	got := reports()
-	if strings.Count(got, "no Network") != 1 || !strings.Contains(got, orphan) {
-		t.Errorf("want a report of %s alone:\n%s", orphan, got)
 	}
 }
 

@@ -182,9 +182,17 @@ func (p *pass) checkOwned() error {
 	return nil
 }
 
-// takeOver refuses what belongs to another Network, and what has no room for
-// the marker.
+// takeOver writes the intent to, where nothing speaks against it.
 func (p *pass) takeOver(ctx context.Context) error {
+	if err := p.checkTakeable(); err != nil || p.tried() {
+		return err
+	}
+	return p.writeIntent(ctx, samplecrdv1.ReasonUpdating)
+}
+
+// checkTakeable refuses what belongs to another Network, and what has no room
+// for the marker.
+func (p *pass) checkTakeable() error {
 	if err := p.checkFree("network", p.have.network.ID, p.have.network.Description); err != nil {
 		return err
 	}
@@ -195,10 +203,7 @@ func (p *pass) takeOver(ctx context.Context) error {
 			}
 		}
 	}
-	if p.tried() {
-		return nil
-	}
-	return p.writeIntent(ctx, samplecrdv1.ReasonUpdating)
+	return nil
 }
 
 func (p *pass) checkFree(kind, id, description string) error {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/netip"
 	"slices"
+	"strings"
 
 	"github.com/samplecrd/network-apiserver/pkg/neutron"
 )
@@ -53,6 +54,9 @@ const (
 	updateSubnet  verb = "update subnet"
 	deleteSubnet  verb = "delete subnet"
 )
+
+// label names the verb in a metric.
+func (v verb) label() string { return strings.ReplaceAll(string(v), " ", "_") }
 
 // operation is one call to Neutron. It refers to no other.
 type operation struct {

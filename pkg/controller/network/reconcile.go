@@ -21,10 +21,12 @@ type pass struct {
 	client  *neutron.Client      // of the cloud it is in, once opened
 	want    desired
 	have    actual
+	// wasAsDeclared: whatever differs now was changed in Neutron.
+	wasAsDeclared bool
 }
 
 func newPass(c *Controller, network *samplecrdv1.Network) *pass {
-	return &pass{Controller: c, network: network.DeepCopy()}
+	return &pass{Controller: c, network: network.DeepCopy(), wasAsDeclared: asDeclared(network, network.Generation)}
 }
 
 // run brings Neutron to what the Network declares, or lets it go, and says in
@@ -50,6 +52,9 @@ func (p *pass) reconcile(ctx context.Context) error {
 	if p.observesOnly() {
 		return p.observe(ctx)
 	}
+	if p.reportsDrift() {
+		return p.detectDrift(ctx)
+	}
 	if p.annotated(samplecrdv1.AnnotationPause) {
 		return p.look(ctx)
 	}
@@ -64,7 +69,11 @@ func (p *pass) reconcile(ctx context.Context) error {
 	if err := p.carryOut(ctx); err != nil {
 		return err
 	}
-	return p.checkActive()
+	if err := p.checkActive(); err != nil {
+		return err
+	}
+	p.removeSurplus(ctx)
+	return nil
 }
 
 // carryOut does the first operation of a plan and plans again, until there is
@@ -90,6 +99,9 @@ func (p *pass) carryOut(ctx context.Context) error {
 		done[key] = true
 		if err := p.do(ctx, next); err != nil {
 			return p.failed(ctx, err)
+		}
+		if p.wasAsDeclared {
+			driftCorrections.WithLabelValues(next.verb.label()).Inc()
 		}
 	}
 }
@@ -136,9 +148,13 @@ func (p *pass) index(subnetID string) int {
 	return slices.IndexFunc(p.have.subnets, func(s neutron.Subnet) bool { return s.ID == subnetID })
 }
 
-// observe only reads.
+// observe only reads; but what was managed until now still has our marker,
+// and is let go.
 func (p *pass) observe(ctx context.Context) error {
 	if err := p.read(ctx, p.network.Spec.OpenStack.NetworkID); err != nil {
+		return err
+	}
+	if err := p.release(ctx); err != nil {
 		return err
 	}
 	return p.checkActive()
@@ -150,8 +166,11 @@ func (p *pass) delete(ctx context.Context) error {
 	if !slices.Contains(p.network.Finalizers, samplecrdv1.NeutronFinalizer) {
 		return nil
 	}
-	if !p.tried() || p.observesOnly() || p.annotated(samplecrdv1.AnnotationAbandon) {
+	if !p.tried() || p.annotated(samplecrdv1.AnnotationAbandon) {
 		return p.removeFinalizer(ctx)
+	}
+	if p.observesOnly() {
+		return p.forget(ctx)
 	}
 	if err := p.open(ctx); err != nil {
 		return err
@@ -186,6 +205,24 @@ func (p *pass) delete(ctx context.Context) error {
 	return p.removeFinalizer(ctx)
 }
 
+// forget ends an observation. Only one that no pass has seen may have left our
+// marker there, of a time as Managed. Nothing waits for that: where Neutron
+// can't be reached, the marker is reported as an orphan's.
+func (p *pass) forget(ctx context.Context) error {
+	if beforeDeletion := p.network.Generation - 1; asDeclared(p.network, beforeDeletion) {
+		return p.removeFinalizer(ctx)
+	}
+	p.want = desired{marker: p.marker(), takenOver: true}
+	err := p.open(ctx)
+	if err == nil {
+		err = p.observe(ctx)
+	}
+	if err != nil {
+		klog.FromContext(ctx).Info("[Neutron] No longer observed, and not seen a last time", "reason", err.Error())
+	}
+	return p.removeFinalizer(ctx)
+}
+
 // deleteNetwork takes the subnets along: Neutron deletes all of it or refuses.
 func (p *pass) deleteNetwork(ctx context.Context) error {
 	for _, s := range p.have.subnets {
@@ -210,27 +247,31 @@ func (p *pass) release(ctx context.Context) error {
 		}
 		return new(unmark(description, marker))
 	}
-	klog.FromContext(ctx).Info("[Neutron] Releasing network", "id", p.have.network.ID)
-	for _, s := range p.have.subnets {
+	for i, s := range p.have.subnets {
 		if !marked(s.Description, marker) {
 			continue
 		}
-		if _, err := p.client.UpdateSubnet(ctx, s.ID, s.Revision, neutron.SubnetAttributes{Description: without(s.Description)}); err != nil {
+		klog.FromContext(ctx).Info("[Neutron] Releasing subnet", "id", s.ID)
+		released, err := p.client.UpdateSubnet(ctx, s.ID, s.Revision, neutron.SubnetAttributes{Description: without(s.Description)})
+		if err != nil {
 			return p.failed(ctx, err)
 		}
+		p.have.subnets[i] = *released
 	}
 	if !marked(p.have.network.Description, marker) {
 		return nil
 	}
+	klog.FromContext(ctx).Info("[Neutron] Releasing network", "id", p.have.network.ID)
 	// Each change of a subnet raised the revision of the network.
 	network, err := p.client.GetNetwork(ctx, p.have.network.ID)
 	if err != nil {
 		return p.failed(ctx, err)
 	}
-	_, err = p.client.UpdateNetwork(ctx, network.ID, network.Revision, neutron.NetworkAttributes{Description: without(network.Description)})
+	network, err = p.client.UpdateNetwork(ctx, network.ID, network.Revision, neutron.NetworkAttributes{Description: without(network.Description)})
 	if err != nil {
 		return p.failed(ctx, err)
 	}
+	p.have.network = network
 	return nil
 }
 

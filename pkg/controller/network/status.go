@@ -60,7 +60,7 @@ func reasonOf(class neutron.Class) string {
 // needsPerson tells the reasons that nobody but a person can do away with.
 func needsPerson(reason string) bool {
 	switch reason {
-	case samplecrdv1.ReasonInvalidConfiguration, samplecrdv1.ReasonForbidden, samplecrdv1.ReasonNotOwned, samplecrdv1.ReasonNotFound:
+	case samplecrdv1.ReasonInvalidConfiguration, samplecrdv1.ReasonForbidden, samplecrdv1.ReasonNotOwned, samplecrdv1.ReasonNotFound, samplecrdv1.ReasonDriftDetected:
 		return true
 	}
 	return false
@@ -92,9 +92,18 @@ func (p *pass) report(ctx context.Context, err error) error {
 			ready = metav1.ConditionTrue
 		}
 	}
-	p.setConditions(status, ready, progressing, reason, message)
+	if p.reportsDrift() && progressing == metav1.ConditionTrue {
+		// What is only read can't be read now: that it was as declared must not
+		// be forgotten, or the next pass would write.
+		setCondition(status, samplecrdv1.ConditionProgressing, progressing, reason, message, p.network.Generation)
+	} else {
+		p.setConditions(status, ready, progressing, reason, message)
+	}
 	if writeErr := p.writeStatus(ctx, status); writeErr != nil {
-		return errors.Join(err, writeErr)
+		if failed {
+			klog.FromContext(ctx).Error(err, "The pass failed, and its status can't be written")
+		}
+		return writeErr
 	}
 	if reason == samplecrdv1.ReasonPaused {
 		return nil // the change of the annotation starts the next pass
@@ -144,15 +153,15 @@ func (p *pass) writeDeleting(ctx context.Context, message string) error {
 
 func (p *pass) setConditions(status *samplecrdv1.NetworkStatus, ready, progressing metav1.ConditionStatus, reason, message string) {
 	status.ObservedGeneration = p.network.Generation
-	for conditionType, value := range map[string]metav1.ConditionStatus{
-		samplecrdv1.ConditionReady:       ready,
-		samplecrdv1.ConditionProgressing: progressing,
-	} {
-		meta.SetStatusCondition(&status.Conditions, metav1.Condition{
-			Type: conditionType, Status: value, Reason: reason, Message: message, ObservedGeneration: p.network.Generation,
-		})
-	}
+	setCondition(status, samplecrdv1.ConditionReady, ready, reason, message, p.network.Generation)
+	setCondition(status, samplecrdv1.ConditionProgressing, progressing, reason, message, p.network.Generation)
 	slices.SortFunc(status.Conditions, func(a, b metav1.Condition) int { return cmp.Compare(b.Type, a.Type) })
+}
+
+func setCondition(status *samplecrdv1.NetworkStatus, conditionType string, value metav1.ConditionStatus, reason, message string, generation int64) {
+	meta.SetStatusCondition(&status.Conditions, metav1.Condition{
+		Type: conditionType, Status: value, Reason: reason, Message: message, ObservedGeneration: generation,
+	})
 }
 
 // writeStatus writes what changed, with the version the pass is based on.

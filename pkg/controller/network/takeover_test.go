@@ -2,6 +2,7 @@ package network
 
 import (
 	"fmt"
+	"net/http"
 	"strings"
 	"testing"
 
@@ -211,5 +212,68 @@ func TestObserveOnlyReads(t *testing.T) {
 	requests, _ = w.traffic(func() { w.delete(); w.settle() })
 	if len(requests) > 0 || w.get() != nil {
 		t.Errorf("the Network is %v after requests %v, want it gone without any", w.get(), requests)
+	}
+}
+
+// TestSwitchesOfManagement goes from Managed to Observe and back: the marker
+// goes and comes with it, and nothing else changes.
+func TestSwitchesOfManagement(t *testing.T) {
+	observing := withSpec(func(s *samplecrdv1.NetworkSpec) {
+		s.Subnet, s.ManagementPolicy = samplecrdv1.Subnet{}, samplecrdv1.ManagementPolicyObserve
+	})
+	managing := withSpec(func(s *samplecrdv1.NetworkSpec) {
+		s.CIDR, s.ManagementPolicy = "10.0.0.0/24", samplecrdv1.ManagementPolicyManaged
+	})
+	w := newWorld(t)
+	takenOver()(w)
+	descriptionsAre := func(when, network, subnet string) {
+		t.Helper()
+		n := w.network()
+		if s := w.subnets(n.ID)[0]; n.Description != network || s.Description != subnet {
+			t.Errorf("%s: descriptions are %q and %q, want %q and %q", when, n.Description, s.Description, network, subnet)
+		}
+		if diff := cmp.Diff(succeeds, stateOf(t, w.get())); diff != "" {
+			t.Errorf("%s: conditions (-want +got):\n%s", when, diff)
+		}
+	}
+	w.settle()
+	descriptionsAre("managed", "of old"+suffix(testMarker), "also of old"+suffix(testMarker))
+	w.edit(observing)
+	w.settle()
+	descriptionsAre("observed", "of old", "also of old")
+	if requests, writes := w.traffic(w.settle); len(writesIn(requests)) > 0 || len(writes) > 0 {
+		t.Errorf("a second look makes %v and writes %v", requests, writes)
+	}
+	w.edit(managing)
+	w.settle()
+	descriptionsAre("managed again", "of old"+suffix(testMarker), "also of old"+suffix(testMarker))
+}
+
+// An edit to Observe and a deletion may come before a pass sees the first.
+func TestADeletionRightAfterTheSwitchToObserve(t *testing.T) {
+	observe := withSpec(func(s *samplecrdv1.NetworkSpec) {
+		s.Subnet, s.ManagementPolicy = samplecrdv1.Subnet{}, samplecrdv1.ManagementPolicyObserve
+	})
+	tests := map[string]struct {
+		hinder func(*world)
+		want   string
+	}{
+		"the marker is let go":               {func(*world) {}, "of old"},
+		"a Neutron that is away delays none": {breakdown(http.MethodGet, "networks", answer(http.StatusServiceUnavailable, "")), "of old" + suffix(testMarker)},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			takenOver()(w)
+			w.settle()
+			w.edit(observe)
+			w.delete()
+			tc.hinder(w)
+			w.settle()
+			repair(w)
+			if got := w.network().Description; got != tc.want || w.get() != nil {
+				t.Errorf("description is %q and the Network %v, want %q and none", got, w.get(), tc.want)
+			}
+		})
 	}
 }

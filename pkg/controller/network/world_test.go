@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2"
+	clocktesting "k8s.io/utils/clock/testing"
 
 	samplecrdv1 "github.com/samplecrd/network-apiserver/pkg/apis/samplecrd/v1"
 	"github.com/samplecrd/network-apiserver/pkg/generated/clientset/versioned/fake"
@@ -48,6 +49,7 @@ type world struct {
 	clients    *fake.Clientset
 	factory    informers.SharedInformerFactory
 	indexer    cache.Indexer
+	clock      *clocktesting.FakePassiveClock
 	cloud      *cloud
 	admin      *neutron.Client // what a test looks and meddles with
 	endpoint   string
@@ -90,10 +92,14 @@ func (w *world) newController(ctx context.Context, options ...func(*neutron.Opti
 	w.t.Helper()
 	w.factory = informers.NewSharedInformerFactory(w.clients, 0)
 	informer := w.factory.Samplecrd().V1().Networks()
-	controller, err := NewController(ctx, w.clients, informer, neutron.NewStaticCloud(w.client(options...)), Options{ClusterID: testCluster, ResyncPeriod: time.Hour})
+	controller, err := NewController(ctx, w.clients, informer, neutron.NewStaticCloud(w.client(options...)), Options{
+		ClusterID: testCluster, ResyncPeriod: time.Hour, Drift: DriftCorrect,
+	})
 	if err != nil {
 		w.t.Fatal(err)
 	}
+	w.clock = clocktesting.NewFakePassiveClock(time.Now())
+	controller.clock = w.clock
 	w.t.Cleanup(controller.queue.ShutDown)
 	w.controller, w.indexer = controller, informer.Informer().GetIndexer()
 }

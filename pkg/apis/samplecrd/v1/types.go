@@ -34,6 +34,7 @@ const (
 	ReasonNotOwned               = "NotOwned"
 	ReasonNotFound               = "NotFound"
 	ReasonPaused                 = "Paused"
+	ReasonDriftDetected          = "DriftDetected"
 )
 
 // +genclient
