@@ -31,7 +31,7 @@ func buildAndRun(m *testing.M) (int, error) {
 		return 0, err
 	}
 	defer os.RemoveAll(programs)
-	if err := build(programs, "../..", "./cmd/network-apiserver", "+network-apiserver.e2e"); err != nil {
+	if err := build(programs, "../..", "./cmd/...", "+network-apiserver.e2e"); err != nil {
 		return 0, err
 	}
 	if err := build(programs, "../../hack/kubectl", ".", ""); err != nil {

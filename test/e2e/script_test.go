@@ -50,13 +50,15 @@ func TestScript(t *testing.T) {
 	})
 }
 
-// TestDrift does so with a server that compares everything with Neutron each
+// TestDrift does so with servers that compare everything with Neutron each
 // second.
 func TestDrift(t *testing.T) {
-	runScripts(t, "testdata/drift", func(t testing.TB) run {
-		s := start(t, dataDir(t), "--cluster-id", "e2e", "--resync-period", "1s")
-		return run{t: t, server: s, neutron: s.neutronURL}
-	})
+	for folder, drift := range map[string]string{"testdata/drift": "Correct", "testdata/report": "Report"} {
+		runScripts(t, folder, func(t testing.TB) run {
+			s := start(t, dataDir(t), "--cluster-id", "e2e", "--resync-period", "1s", "--drift", drift)
+			return run{t: t, server: s, neutron: s.neutronURL}
+		})
+	}
 }
 
 func runScripts(t *testing.T, dir string, begin func(testing.TB) run) {
