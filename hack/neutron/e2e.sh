@@ -1,11 +1,12 @@
 #!/usr/bin/env bash
-# Runs the contract suite against Neutron on SQLite and then on MariaDB, and the whole server against MariaDB with Keystone, whose tokens
-# live for seconds. Installs what is missing, so it wants Debian and root.
+# Runs the contract suite against Neutron on SQLite and then on MariaDB, and the whole server against MariaDB with OVN and Keystone, whose
+# tokens live for seconds. Installs what is missing, so it wants Debian and root.
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 
 finish() {
 	"$here/neutron.sh" stop "$dir"
+	"$here/ovn.sh" stop "$dir"
 	"$here/keystone.sh" stop "$dir"
 	"$here/mariadb.sh" stop "$dir"
 	rm -rf "$dir"
@@ -31,4 +32,4 @@ contract() { go test -count=1 -timeout 5m ./test/contract; }
 against "neutron" contract
 against "mariadb neutron" contract
 export KEYSTONE_TOKEN_SECONDS=5
-against "mariadb keystone neutron" go test -count=1 -timeout 5m -tags openstack -run TestCloud ./test/e2e
+against "mariadb keystone ovn neutron" go test -count=1 -timeout 5m -tags openstack -run '^(TestCloud|TestPackets)$' ./test/e2e

@@ -57,7 +57,8 @@ configure() {
 		[ovn]
 		ovn_nb_connection = $OVN_NORTH
 		ovn_sb_connection = $OVN_SOUTH
-		ovn_metadata_enabled = false
+		# As clouds have it: each network has a port of OVN's own.
+		ovn_metadata_enabled = true
 	END
 }
 

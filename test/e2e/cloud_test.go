@@ -16,17 +16,30 @@ import (
 const osCloud = "demo"
 
 // TestCloud runs each file of testdata/cloud against a server that makes its
-// networks in a real OpenStack: the one that hack/neutron started, of which
-// OS_CLIENT_CONFIG_FILE and NEUTRON_URL tell.
+// networks in a real OpenStack.
 func TestCloud(t *testing.T) {
-	configFile, neutronURL := os.Getenv("OS_CLIENT_CONFIG_FILE"), os.Getenv("NEUTRON_URL")
-	if configFile == "" || neutronURL == "" {
-		t.Fatal("OS_CLIENT_CONFIG_FILE and NEUTRON_URL must be set: source DIR/env of hack/neutron")
-	}
+	neutronURL := setting(t, "NEUTRON_URL")
 	runScripts(t, "testdata/cloud", func(t testing.TB) run {
-		s := startWith(t, []string{"OS_CLIENT_CONFIG_FILE=" + configFile}, dataDir(t), "--cluster-id", "e2e", "--os-cloud", osCloud)
-		return run{t: t, server: s, neutron: neutronURL, token: newToken}
+		return run{t: t, server: startInCloud(t), neutron: neutronURL, token: newToken}
 	})
+}
+
+// startInCloud runs a server that makes its networks in the OpenStack that
+// hack/neutron started.
+func startInCloud(t testing.TB) *server {
+	t.Helper()
+	const configFile = "OS_CLIENT_CONFIG_FILE"
+	return startWith(t, []string{configFile + "=" + setting(t, configFile)}, dataDir(t), "--cluster-id", "e2e", "--os-cloud", osCloud)
+}
+
+// setting returns what hack/neutron says of the servers it started.
+func setting(t testing.TB, name string) string {
+	t.Helper()
+	value := os.Getenv(name)
+	if value == "" {
+		t.Fatalf("%s is not set: source DIR/env of hack/neutron", name)
+	}
+	return value
 }
 
 // newToken asks for a token a call: those of the tests live for seconds.

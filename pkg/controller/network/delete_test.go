@@ -196,8 +196,10 @@ func TestPortsInUseAreNamed(t *testing.T) {
 		ports []neutron.Port
 		want  string
 	}{
-		"none":                         {},
-		"only those that Neutron made": {ports: []neutron.Port{{ID: "a", DeviceOwner: "network:dhcp"}}},
+		"none": {},
+		"only those that Neutron made": {ports: []neutron.Port{
+			{ID: "a", DeviceOwner: "network:dhcp"}, {ID: "b", DeviceOwner: "network:distributed"}, {ID: "c", DeviceOwner: "network:floatingip_agent_gateway"},
+		}},
 		"sorted, with the device owner where there is one": {
 			ports: []neutron.Port{{ID: "c"}, {ID: "b", DeviceOwner: "network:dhcp"}, {ID: "a", DeviceOwner: "compute:nova"}},
 			want:  "; ports on the network: a (compute:nova), c",

@@ -296,11 +296,15 @@ func (p *pass) failed(ctx context.Context, err error) *failure {
 	return f
 }
 
+// deletedAlong are the owners of ports that Neutron deletes with their network:
+// those of its agents, and the one that OVN has on each network.
+var deletedAlong = []string{"network:dhcp", "network:distributed", "network:floatingip_agent_gateway"}
+
 // maxPorts is how many of the ports that hold a network a message names.
 const maxPorts = 5
 
 func portsInUse(ports []neutron.Port) string {
-	ports = slices.DeleteFunc(ports, func(p neutron.Port) bool { return p.DeviceOwner == "network:dhcp" })
+	ports = slices.DeleteFunc(ports, func(p neutron.Port) bool { return slices.Contains(deletedAlong, p.DeviceOwner) })
 	if len(ports) == 0 {
 		return ""
 	}
