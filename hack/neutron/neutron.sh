@@ -40,6 +40,9 @@ configure() {
 		connection = ${MARIADB_URL:-sqlite:///$dir/neutron.sqlite}
 		[oslo_concurrency]
 		lock_path = $dir/neutron
+		[oslo_policy]
+		# With the roles as Keystone means them: who is reader only may not write. Without, reader is as good as member.
+		enforce_new_defaults = $([ -n "${KEYSTONE_URL:-}" ] && echo true || echo false)
 		[keystone_authtoken]
 		auth_url = ${KEYSTONE_URL:-}
 		www_authenticate_uri = ${KEYSTONE_URL:-}

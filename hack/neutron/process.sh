@@ -108,6 +108,8 @@ spawn() {
 	shift
 	setsid "$@" >>"$dir/$name.log" 2>&1 </dev/null &
 	echo $! >"$dir/$name.pid"
+	# Until it is the server it has the command line of this shell.
+	while kill -0 $! 2>/dev/null && ! running "$name"; do sleep 0.01; done
 }
 
 # await NAME COMMAND... waits until the command succeeds, a minute at most and only while the server runs.

@@ -1,56 +1,113 @@
-//go:build openstack
-
 package e2e
 
 import (
 	"context"
-	"os"
+	"encoding/json"
+	"fmt"
+	"net/http"
 	"testing"
 
+	"github.com/google/go-cmp/cmp/cmpopts"
 	"github.com/gophercloud/gophercloud/v2/openstack"
 	"github.com/gophercloud/gophercloud/v2/openstack/config/clouds"
+	"github.com/gophercloud/gophercloud/v2/openstack/identity/v3/tokens"
 )
 
-// The cloud of hack/neutron in which the networks are made, and a part of the
-// owner marker: what an earlier run left there is not this one's.
+// osCloud is the cloud in which networks are made, unless a test says more.
 const osCloud = "demo"
 
-// TestCloud runs each file of testdata/cloud against a server that makes its
-// networks in a real OpenStack.
-func TestCloud(t *testing.T) {
-	neutronURL := setting(t, "NEUTRON_URL")
-	runScripts(t, "testdata/cloud", func(t testing.TB) run {
-		return run{t: t, server: startInCloud(t), neutron: neutronURL, token: newToken}
+// cloud is an OpenStack. Its clouds.yaml has demo and other, a member each of a
+// project of that name, and admin.
+type cloud struct {
+	configFile string
+	neutron    string // its URL
+	networks   int    // how many it takes to be sure
+}
+
+// TestCloud runs each file of testdata/cloud against a server that finds its
+// cloud in clouds.yaml.
+func TestCloud(t *testing.T) { newCloud(t).runScripts(t, "testdata/cloud") }
+
+func (c cloud) runScripts(t *testing.T, dir string) {
+	runScripts(t, dir, func(t testing.TB, flags ...string) run {
+		s := c.start(t, dataDir(t), osCloud, append([]string{"--cluster-id", "e2e"}, flags...)...)
+		return run{t: t, server: s, neutron: c.neutron, token: c.token}
 	})
 }
 
-// startInCloud runs a server that makes its networks in the OpenStack that
-// hack/neutron started.
-func startInCloud(t testing.TB) *server {
+// start runs a server that makes its networks as the cloud of that name.
+func (c cloud) start(t testing.TB, dir, name string, flags ...string) *server {
 	t.Helper()
-	const configFile = "OS_CLIENT_CONFIG_FILE"
-	return startWith(t, []string{configFile + "=" + setting(t, configFile)}, dataDir(t), "--cluster-id", "e2e", "--os-cloud", osCloud)
+	return startWith(t, []string{"OS_CLIENT_CONFIG_FILE=" + c.configFile}, dir, append([]string{"--os-cloud", name}, flags...)...)
 }
 
-// setting returns what hack/neutron says of the servers it started.
-func setting(t testing.TB, name string) string {
-	t.Helper()
-	value := os.Getenv(name)
-	if value == "" {
-		t.Fatalf("%s is not set: source DIR/env of hack/neutron", name)
-	}
-	return value
-}
-
-// newToken asks for a token a call: those of the tests live for seconds.
-func newToken(ctx context.Context) (string, error) {
-	auth, _, _, err := clouds.Parse(clouds.WithCloudName(osCloud))
+// authenticate asks for a token a call: those of the tests live for seconds.
+func (c cloud) authenticate(ctx context.Context, name string) (tokens.CreateResult, error) {
+	auth, _, _, err := clouds.Parse(clouds.WithCloudName(name), clouds.WithLocations(c.configFile))
 	if err != nil {
-		return "", err
+		return tokens.CreateResult{}, err
 	}
 	provider, err := openstack.AuthenticatedClient(ctx, auth)
 	if err != nil {
+		return tokens.CreateResult{}, err
+	}
+	return provider.GetAuthResult().(tokens.CreateResult), nil
+}
+
+func (c cloud) token(ctx context.Context, name string) (string, error) {
+	answer, err := c.authenticate(ctx, name)
+	if err != nil {
 		return "", err
 	}
-	return provider.Token(), nil
+	return answer.ExtractTokenID()
+}
+
+// project returns the id of the project that the cloud of that name is for.
+func (c cloud) project(t *testing.T, name string) string {
+	t.Helper()
+	answer, err := c.authenticate(t.Context(), name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	project, err := answer.ExtractProject()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return project.ID
+}
+
+// call calls Neutron as the cloud of that name and reads the answer.
+func (c cloud) call(t *testing.T, name, method, path, body string, answer any) {
+	t.Helper()
+	token, err := c.token(t.Context(), name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := callNeutron(t.Context(), token, method, c.neutron+path, []byte(body))
+	if err != nil {
+		t.Fatalf("%v\n%s", err, text)
+	}
+	if err := json.Unmarshal([]byte(text), answer); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// resource is a network or subnet in Neutron's words.
+type resource map[string]any
+
+// anyOrder compares lists of a resource, which Neutron gives in any order.
+var anyOrder = cmpopts.SortSlices(func(a, b any) bool { return fmt.Sprint(a) < fmt.Sprint(b) })
+
+// resources returns by id all that there are, of every project.
+func (c cloud) resources(t *testing.T) map[string]resource {
+	t.Helper()
+	all := map[string]resource{}
+	for _, kind := range []string{"networks", "subnets"} {
+		var answer map[string][]resource
+		c.call(t, "admin", http.MethodGet, "/v2.0/"+kind, "", &answer)
+		for _, r := range answer[kind] {
+			all[r["id"].(string)] = r
+		}
+	}
+	return all
 }

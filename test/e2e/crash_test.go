@@ -1,3 +1,5 @@
+//go:build !openstack
+
 package e2e
 
 import (
@@ -8,7 +10,6 @@ import (
 	"net/http/httptest"
 	"net/http/httputil"
 	"net/url"
-	"os"
 	"os/exec"
 	"slices"
 	"strings"
@@ -221,11 +222,11 @@ func newCrashWorld(t *testing.T) *crashWorld {
 		}
 	})
 	w.neutronURL = neutron.URL
-	clouds := writeClouds(t, neutron.URL+"/identity/v3", "demo")
+	clouds := writeClouds(t, neutron.URL)
 
 	w.start = func() *exec.Cmd {
 		command := exec.CommandContext(context.WithoutCancel(t.Context()), "network-controller",
-			"-master", front.URL, "-os-cloud", "demo", "-cluster-id", "e2e")
+			"-master", front.URL, "-os-cloud", osCloud, "-cluster-id", "e2e")
 		command.Env, command.Stderr = []string{"OS_CLIENT_CONFIG_FILE=" + clouds}, w.log
 		if err := command.Start(); err != nil {
 			t.Fatal(err)
@@ -297,15 +298,6 @@ func (w *crashWorld) neutron(t *testing.T, name string) []string {
 	}
 	slices.Sort(found)
 	return found
-}
-
-func writeClouds(t *testing.T, authURL, name string) string {
-	path := t.TempDir() + "/clouds.yaml"
-	text := fmt.Sprintf(`{"clouds": {%q: {"region_name": "RegionOne", "auth": {"auth_url": %q, "username": %q, "password": %q, "user_domain_id": "default", "project_name": %q, "project_domain_id": "default"}}}}`, name, authURL, name, name, name)
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	return path
 }
 
 func listNeutron(t *testing.T, url, kind string) []map[string]any {

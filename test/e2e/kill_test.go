@@ -29,7 +29,7 @@ const (
 	// killWithin bounds the moment of the kill, from the start of the writers.
 	killWithin = 500 * time.Millisecond
 	// convergeDeadline bounds the work that the kills left to the controller.
-	convergeDeadline = time.Minute
+	convergeDeadline = 3 * time.Minute
 )
 
 // state is what a write asked for.

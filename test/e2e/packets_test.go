@@ -28,7 +28,7 @@ import (
 // network get addresses of it, reach each other, hear of another gateway, and
 // hold the network as long as they are there.
 func TestPackets(t *testing.T) {
-	p := packets{ovnDir: setting(t, "OVN_DIR"), admin: newAdministrator(t), server: startInCloud(t)}
+	p := packets{ovnDir: setting(t, "OVN_DIR"), admin: newAdministrator(t), server: newCloud(t).start(t, dataDir(t), osCloud)}
 
 	p.apply(t, "example-network.yaml")
 	p.wait(t, "condition=Ready")

@@ -2,10 +2,13 @@ package e2e
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"regexp"
+	"strings"
 	"testing"
 	"time"
 
@@ -25,8 +28,8 @@ type (
 	run struct {
 		t       testing.TB
 		server  *server
-		neutron string                                // its URL
-		token   func(context.Context) (string, error) // nil where Neutron wants none
+		neutron string                                                  // its URL
+		token   func(ctx context.Context, cloud string) (string, error) // nil where Neutron wants none
 	}
 	runKey struct{}
 )
@@ -34,7 +37,8 @@ type (
 // TestScript runs each file of testdata/script against a server of its own.
 // Beside the usual commands of testscript there are
 //
-//	[!] neutron METHOD PATH [FILE]      calls Neutron as the administrator; FILE is the body
+//	[!] neutron METHOD PATH [FILE]      calls Neutron as $OS_CLOUD, where there is no cloud as
+//	                                    the administrator; FILE is the body
 //	eventually REGEXP COMMAND ARG...    runs a program, calls Neutron or reads the logs, until
 //	                                    the output matches, whether that succeeds or not
 //	capture NAME REGEXP                 sets $NAME to the first group, found in the last stdout
@@ -42,26 +46,25 @@ type (
 //
 // and in the environment $KUBECONFIG, $EXAMPLE (the folder artifacts/example),
 // $MARKER (how the description of all that the server makes begins), and $STATE
-// (a format of kubectl get: generation, Ready, Progressing and the reason).
+// (a format of kubectl get: generation, Ready, Progressing and the reason). A
+// file flags of the script holds more flags for the server.
 func TestScript(t *testing.T) {
-	runScripts(t, "testdata/script", func(t testing.TB) run {
-		s := start(t, dataDir(t), "--cluster-id", "e2e")
+	runScripts(t, "testdata/script", func(t testing.TB, flags ...string) run {
+		s := start(t, dataDir(t), append([]string{"--cluster-id", "e2e"}, flags...)...)
 		return run{t: t, server: s, neutron: s.neutronURL}
 	})
 }
 
-// TestDrift does so with servers that compare everything with Neutron each
+// TestDrift does so with a server that compares everything with Neutron each
 // second.
 func TestDrift(t *testing.T) {
-	for folder, drift := range map[string]string{"testdata/drift": "Correct", "testdata/report": "Report"} {
-		runScripts(t, folder, func(t testing.TB) run {
-			s := start(t, dataDir(t), "--cluster-id", "e2e", "--resync-period", "1s", "--drift", drift)
-			return run{t: t, server: s, neutron: s.neutronURL}
-		})
-	}
+	runScripts(t, "testdata/drift", func(t testing.TB, flags ...string) run {
+		s := start(t, dataDir(t), append([]string{"--cluster-id", "e2e", "--resync-period", "1s"}, flags...)...)
+		return run{t: t, server: s, neutron: s.neutronURL}
+	})
 }
 
-func runScripts(t *testing.T, dir string, begin func(testing.TB) run) {
+func runScripts(t *testing.T, dir string, begin func(t testing.TB, flags ...string) run) {
 	example, err := filepath.Abs("../../artifacts/example")
 	if err != nil {
 		t.Fatal(err)
@@ -71,9 +74,14 @@ func runScripts(t *testing.T, dir string, begin func(testing.TB) run) {
 		RequireUniqueNames:  true,
 		RequireExplicitExec: true,
 		Setup: func(env *testscript.Env) error {
-			r := begin(env.T().(testing.TB))
+			flags, err := os.ReadFile(filepath.Join(env.WorkDir, "flags"))
+			if err != nil && !errors.Is(err, fs.ErrNotExist) {
+				return err
+			}
+			r := begin(env.T().(testing.TB), strings.Fields(string(flags))...)
 			env.Values[runKey{}] = r
 			env.Setenv("HOME", env.WorkDir)
+			env.Setenv("OS_CLOUD", osCloud)
 			env.Setenv("KUBECONFIG", r.server.kubeconfig)
 			env.Setenv("EXAMPLE", example)
 			env.Setenv("MARKER", "samplecrd.k8s.io/e2e/")
@@ -114,7 +122,7 @@ func callNeutronFrom(ts *testscript.TestScript, args []string) (string, error) {
 	token := ""
 	if r.token != nil {
 		var err error
-		token, err = r.token(r.t.Context())
+		token, err = r.token(r.t.Context(), ts.Getenv("OS_CLOUD"))
 		ts.Check(err)
 	}
 	return callNeutron(r.t.Context(), token, args[0], r.neutron+args[1], body)
