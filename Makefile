@@ -39,6 +39,14 @@ test: ## Run all tests with the race detector.
 e2e-neutron: ## Run contract suite and server against a real Neutron (Debian, as root; 9 minutes).
 	hack/neutron/e2e.sh
 
+.PHONY: chaos chaos-full
+chaos: ## Kill the server under load while everything goes wrong: 100 Networks, 10 kills (3 minutes).
+	go test -race -count=1 -timeout 15m -tags chaos -run '^TestChaos' ./test/e2e
+chaos-full: export CHAOS_NETWORKS = 500
+chaos-full: export CHAOS_KILLS = 50
+chaos-full: ## The same with 500 Networks and 50 kills (CHAOS_SEED=N repeats one).
+	go test -race -count=1 -timeout 60m -tags chaos -v -run '^TestChaos$$' ./test/e2e
+
 .PHONY: generate
 generate: ## Make what is generated from the types (needs protoc).
 	hack/generate.sh

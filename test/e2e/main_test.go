@@ -15,6 +15,9 @@ import (
 // can't compare itself with a server that has none.
 const kubeVersion = "v1.37.2"
 
+// serverFlags are those of the build of the server.
+var serverFlags []string
+
 func TestMain(m *testing.M) {
 	code, err := buildAndRun(m)
 	if err != nil {
@@ -31,7 +34,7 @@ func buildAndRun(m *testing.M) (int, error) {
 		return 0, err
 	}
 	defer os.RemoveAll(programs)
-	if err := build(programs, "../..", "./cmd/...", "+network-apiserver.e2e"); err != nil {
+	if err := build(programs, "../..", "./cmd/...", "+network-apiserver.e2e", serverFlags...); err != nil {
 		return 0, err
 	}
 	if err := build(programs, "../../hack/kubectl", ".", ""); err != nil {
@@ -44,10 +47,11 @@ func buildAndRun(m *testing.M) (int, error) {
 }
 
 // build puts a program into the folder, from the module it belongs to.
-func build(folder, module, target, suffix string) error {
+func build(folder, module, target, suffix string, flags ...string) error {
 	const version = "k8s.io/component-base/version."
-	flags := fmt.Sprintf("-X %[1]sgitVersion=%[2]s%[3]s -X %[1]sgitMajor=1 -X %[1]sgitMinor=37", version, kubeVersion, suffix)
-	command := exec.CommandContext(context.Background(), "go", "build", "-ldflags", flags, "-o", folder+string(filepath.Separator), target) //nolint:forbidigo // TestMain has no test to end with
+	ldflags := fmt.Sprintf("-X %[1]sgitVersion=%[2]s%[3]s -X %[1]sgitMajor=1 -X %[1]sgitMinor=37", version, kubeVersion, suffix)
+	flags = append([]string{"build", "-ldflags", ldflags, "-o", folder + string(filepath.Separator)}, flags...)
+	command := exec.CommandContext(context.Background(), "go", append(flags, target)...) //nolint:forbidigo // TestMain has no test to end with
 	command.Dir = module
 	if output, err := command.CombinedOutput(); err != nil {
 		return fmt.Errorf("building %s in %s: %w\n%s", target, module, err, output)
