@@ -9,11 +9,11 @@ import (
 )
 
 // newCloud returns the real one that hack/neutron started.
-func newCloud(t testing.TB) cloud {
+func newCloud(t testing.TB) *cloud {
 	t.Helper()
-	c := cloud{configFile: setting(t, "OS_CLIENT_CONFIG_FILE"), neutron: setting(t, "NEUTRON_URL"), networks: 20}
+	c := &cloud{configFile: setting(t, "OS_CLIENT_CONFIG_FILE"), neutron: setting(t, "NEUTRON_URL"), networks: 20}
 	if setting(t, "NEUTRON_DATABASE") == "sqlite" {
-		c.networks = 5 // it makes two a second
+		c.networks = 5 // it takes one request at a time
 	}
 	return c
 }

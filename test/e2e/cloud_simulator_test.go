@@ -8,7 +8,6 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
-	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -18,9 +17,9 @@ import (
 
 // newCloud returns a simulator of Neutron and Keystone that outlives the
 // servers of the test.
-func newCloud(t testing.TB) cloud {
+func newCloud(t testing.TB) *cloud {
 	t.Helper()
-	openStack, err := simulator.New(simulator.Options{TokenLifetime: 5 * time.Second})
+	openStack, err := simulator.New(simulator.Options{TokenLifetime: 2 * tokenMargin})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -31,7 +30,7 @@ func newCloud(t testing.TB) cloud {
 			t.Error(err)
 		}
 	})
-	return cloud{configFile: writeClouds(t, listener.URL), neutron: listener.URL, networks: 20}
+	return &cloud{configFile: writeClouds(t, listener.URL), neutron: listener.URL, networks: 20}
 }
 
 // writeClouds writes a clouds.yaml for the simulator at that URL.

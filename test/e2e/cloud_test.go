@@ -5,7 +5,9 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"sync"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp/cmpopts"
 	"github.com/gophercloud/gophercloud/v2/openstack"
@@ -22,13 +24,20 @@ type cloud struct {
 	configFile string
 	neutron    string // its URL
 	networks   int    // how many it takes to be sure
+
+	mu     sync.Mutex
+	tokens map[string]*tokens.Token // by cloud
 }
+
+// tokenMargin is the time that a token must be good for. Those of the tests
+// live not much longer.
+const tokenMargin = 5 * time.Second
 
 // TestCloud runs each file of testdata/cloud against a server that finds its
 // cloud in clouds.yaml.
 func TestCloud(t *testing.T) { newCloud(t).runScripts(t, "testdata/cloud") }
 
-func (c cloud) runScripts(t *testing.T, dir string) {
+func (c *cloud) runScripts(t *testing.T, dir string) {
 	runScripts(t, dir, func(t testing.TB, flags ...string) run {
 		s := c.start(t, dataDir(t), osCloud, append([]string{"--cluster-id", "e2e"}, flags...)...)
 		return run{t: t, server: s, neutron: c.neutron, token: c.token}
@@ -36,13 +45,12 @@ func (c cloud) runScripts(t *testing.T, dir string) {
 }
 
 // start runs a server that makes its networks as the cloud of that name.
-func (c cloud) start(t testing.TB, dir, name string, flags ...string) *server {
+func (c *cloud) start(t testing.TB, dir, name string, flags ...string) *server {
 	t.Helper()
 	return startWith(t, []string{"OS_CLIENT_CONFIG_FILE=" + c.configFile}, dir, append([]string{"--os-cloud", name}, flags...)...)
 }
 
-// authenticate asks for a token a call: those of the tests live for seconds.
-func (c cloud) authenticate(ctx context.Context, name string) (tokens.CreateResult, error) {
+func (c *cloud) authenticate(ctx context.Context, name string) (tokens.CreateResult, error) {
 	auth, _, _, err := clouds.Parse(clouds.WithCloudName(name), clouds.WithLocations(c.configFile))
 	if err != nil {
 		return tokens.CreateResult{}, err
@@ -54,16 +62,29 @@ func (c cloud) authenticate(ctx context.Context, name string) (tokens.CreateResu
 	return provider.GetAuthResult().(tokens.CreateResult), nil
 }
 
-func (c cloud) token(ctx context.Context, name string) (string, error) {
+func (c *cloud) token(ctx context.Context, name string) (string, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if token, ok := c.tokens[name]; ok && time.Until(token.ExpiresAt) > tokenMargin {
+		return token.ID, nil
+	}
 	answer, err := c.authenticate(ctx, name)
 	if err != nil {
 		return "", err
 	}
-	return answer.ExtractTokenID()
+	token, err := answer.ExtractToken()
+	if err != nil {
+		return "", err
+	}
+	if c.tokens == nil {
+		c.tokens = map[string]*tokens.Token{}
+	}
+	c.tokens[name] = token
+	return token.ID, nil
 }
 
 // project returns the id of the project that the cloud of that name is for.
-func (c cloud) project(t *testing.T, name string) string {
+func (c *cloud) project(t *testing.T, name string) string {
 	t.Helper()
 	answer, err := c.authenticate(t.Context(), name)
 	if err != nil {
@@ -77,7 +98,7 @@ func (c cloud) project(t *testing.T, name string) string {
 }
 
 // call calls Neutron as the cloud of that name and reads the answer.
-func (c cloud) call(t *testing.T, name, method, path, body string, answer any) {
+func (c *cloud) call(t *testing.T, name, method, path, body string, answer any) {
 	t.Helper()
 	token, err := c.token(t.Context(), name)
 	if err != nil {
@@ -99,7 +120,7 @@ type resource map[string]any
 var anyOrder = cmpopts.SortSlices(func(a, b any) bool { return fmt.Sprint(a) < fmt.Sprint(b) })
 
 // resources returns by id all that there are, of every project.
-func (c cloud) resources(t *testing.T) map[string]resource {
+func (c *cloud) resources(t *testing.T) map[string]resource {
 	t.Helper()
 	all := map[string]resource{}
 	for _, kind := range []string{"networks", "subnets"} {

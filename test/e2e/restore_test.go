@@ -55,8 +55,8 @@ func TestRestore(t *testing.T) {
 		for name, n := range before {
 			markers[ownerMarker(cluster, n)] = ownerMarker(clusterID(t, dir), after[name])
 		}
-		want, got := comparable(there, markers), cloud.resources(t)
-		if diff := cmp.Diff(want, comparable(got, nil), anyOrder); diff != "" {
+		want, got := normalized(there, markers), cloud.resources(t)
+		if diff := cmp.Diff(want, normalized(got, nil), anyOrder); diff != "" {
 			t.Errorf("a restore after the loss of %s left in Neutron (-want +got):\n%s", lost, diff)
 		}
 		before, there = after, got
@@ -73,13 +73,13 @@ func TestRestore(t *testing.T) {
 			}
 		}
 	}
-	if diff := cmp.Diff(comparable(there, released), comparable(cloud.resources(t), nil), anyOrder); diff != "" {
+	if diff := cmp.Diff(normalized(there, released), normalized(cloud.resources(t), nil), anyOrder); diff != "" {
 		t.Errorf("the end of the Networks that were restored left in Neutron (-want +got):\n%s", diff)
 	}
 }
 
 // makeByHand makes a network that is none of ours, and returns its id.
-func (c cloud) makeByHand(t *testing.T) string {
+func (c *cloud) makeByHand(t *testing.T) string {
 	t.Helper()
 	var answer map[string]resource
 	c.call(t, "demo", http.MethodPost, "/v2.0/networks", `{"network": {"name": "by hand", "description": "rack [7]  "}}`, &answer)
@@ -142,8 +142,8 @@ func declaredAndKnown(networks map[string]samplecrdv1.Network) map[string]sample
 // anyMarker matches a description that bears an owner marker.
 var anyMarker = regexp.MustCompile(`^(.*?)(?: \[)?(samplecrd\.k8s\.io/[^/\]]+/[^/\]]+)\]?$`)
 
-// comparable leaves out what each write raises, and replaces owner markers.
-func comparable(resources map[string]resource, markers map[string]string) map[string]resource {
+// normalized leaves out what each write raises, and replaces owner markers.
+func normalized(resources map[string]resource, markers map[string]string) map[string]resource {
 	all := map[string]resource{}
 	for id, r := range resources {
 		r = maps.Clone(r)
