@@ -39,6 +39,10 @@ test: ## Run all tests with the race detector.
 e2e-neutron: ## Run contract suite and server against a real Neutron (Debian, as root; 9 minutes).
 	hack/neutron/e2e.sh
 
+.PHONY: bench
+bench: ## Compare the controller with a plain loop, and measure resync and lists.
+	go test -run '^$$' -bench . -timeout 20m ./pkg/controller/network ./test/integration
+
 .PHONY: chaos chaos-full
 chaos: ## Kill the server under load while everything goes wrong: 100 Networks, 10 kills (3 minutes).
 	go test -race -count=1 -timeout 15m -tags chaos -run '^TestChaos' ./test/e2e

@@ -31,6 +31,7 @@ func control(ctx context.Context, o *options, _ io.Writer) error {
 	factory := informers.NewSharedInformerFactory(clients, 0)
 	controller, err := network.NewController(ctx, clients, factory.Samplecrd().V1().Networks(), o.newCloud(), network.Options{
 		ClusterID:    o.clusterID,
+		Workers:      o.workers,
 		ResyncPeriod: o.resyncPeriod,
 		Drift:        network.Drift(o.drift),
 	})
@@ -38,7 +39,7 @@ func control(ctx context.Context, o *options, _ io.Writer) error {
 		return err
 	}
 	factory.Start(ctx.Done())
-	controller.Run(ctx, o.workers)
+	controller.Run(ctx)
 	factory.Shutdown()
 	return nil
 }

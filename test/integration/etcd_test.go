@@ -16,7 +16,7 @@ import (
 const etcdPrefix = "/network-apiserver/"
 
 // etcd opens what the server stores in.
-func (s *server) etcd(t *testing.T) *clientv3.Client {
+func (s *server) etcd(t testing.TB) *clientv3.Client {
 	t.Helper()
 	client, err := clientv3.New(clientv3.Config{
 		Endpoints: []string{"unix://" + filepath.Join(s.dir, "etcd", "sock")},
@@ -35,7 +35,7 @@ func (n networks) key(name string) string {
 }
 
 // stored is what etcd holds of a Network.
-func (s *server) stored(t *testing.T, key string) []byte {
+func (s *server) stored(t testing.TB, key string) []byte {
 	t.Helper()
 	response, err := s.etcd(t).Get(t.Context(), key)
 	if err != nil {
@@ -48,7 +48,7 @@ func (s *server) stored(t *testing.T, key string) []byte {
 }
 
 // store puts bytes into etcd behind the back of the server.
-func (s *server) store(t *testing.T, key string, value []byte) {
+func (s *server) store(t testing.TB, key string, value []byte) {
 	t.Helper()
 	if _, err := s.etcd(t).Put(t.Context(), key, string(value)); err != nil {
 		t.Fatal(err)
@@ -56,7 +56,7 @@ func (s *server) store(t *testing.T, key string, value []byte) {
 }
 
 // decode reads a Network as it is stored.
-func decode(t *testing.T, value []byte) *samplecrdv1.Network {
+func decode(t testing.TB, value []byte) *samplecrdv1.Network {
 	t.Helper()
 	obj, _, err := apiserver.Codecs.UniversalDeserializer().Decode(value, nil, nil)
 	if err != nil {
@@ -70,7 +70,7 @@ func decode(t *testing.T, value []byte) *samplecrdv1.Network {
 }
 
 // encode writes a Network as that media type, in v1.
-func encode(t *testing.T, network *samplecrdv1.Network, mediaType string) []byte {
+func encode(t testing.TB, network *samplecrdv1.Network, mediaType string) []byte {
 	t.Helper()
 	info, ok := runtime.SerializerInfoForMediaType(apiserver.Codecs.SupportedMediaTypes(), mediaType)
 	if !ok {

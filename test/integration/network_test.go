@@ -21,7 +21,7 @@ import (
 const patience = 2 * time.Minute
 
 // namespaceOf is a namespace that no other test uses.
-func namespaceOf(t *testing.T) string {
+func namespaceOf(t testing.TB) string {
 	sum := sha256.Sum256([]byte(t.Name()))
 	return "test-" + hex.EncodeToString(sum[:6])
 }
@@ -41,11 +41,11 @@ func newNetwork(name string, tweaks ...func(*samplecrdv1.Network)) *samplecrdv1.
 // networks are those of one namespace, as one test uses them.
 type networks struct {
 	clientv1.NetworkInterface
-	t *testing.T
+	t testing.TB
 }
 
 // networks returns those of the namespace of the test.
-func (s *server) networks(t *testing.T) networks {
+func (s *server) networks(t testing.TB) networks {
 	return networks{s.clients.SamplecrdV1().Networks(namespaceOf(t)), t}
 }
 

@@ -51,7 +51,7 @@ func (c countingConn) Write(b []byte) (int, error) {
 }
 
 // neutronCalls is how often the server has written to its Neutron.
-func (s *server) neutronCalls(t *testing.T) int64 {
+func (s *server) neutronCalls(t testing.TB) int64 {
 	t.Helper()
 	u, err := url.Parse(s.neutron)
 	if err != nil {
@@ -76,7 +76,7 @@ var operator = &http.Client{Transport: &http.Transport{}}
 
 // ask makes one request to the simulator, which knows the caller without a
 // token as its administrator.
-func (s *server) ask(t *testing.T, method, path string, body, answer any) (status int) {
+func (s *server) ask(t testing.TB, method, path string, body, answer any) (status int) {
 	t.Helper()
 	content, err := json.Marshal(body)
 	if err != nil {
@@ -104,18 +104,26 @@ func (s *server) ask(t *testing.T, method, path string, body, answer any) (statu
 }
 
 // make creates a network, subnet or port by hand, in the project of the server.
-func (s *server) make(t *testing.T, kind string, attributes object) object {
+func (s *server) make(t testing.TB, kind string, attributes object) object {
 	t.Helper()
-	attributes["project_id"] = project
-	answer := map[string]object{}
-	if status := s.ask(t, http.MethodPost, "/"+kind+"s", map[string]any{kind: attributes}, &answer); status != http.StatusCreated {
-		t.Fatalf("making a %s in Neutron: got HTTP %d", kind, status)
+	return s.makeAll(t, kind, []object{attributes})[0]
+}
+
+// makeAll creates many in one request.
+func (s *server) makeAll(t testing.TB, kind string, attributes []object) []object {
+	t.Helper()
+	for _, a := range attributes {
+		a["project_id"] = project
 	}
-	return answer[kind]
+	answer := map[string][]object{}
+	if status := s.ask(t, http.MethodPost, "/"+kind+"s", map[string]any{kind + "s": attributes}, &answer); status != http.StatusCreated {
+		t.Fatalf("making %d %ss in Neutron: got HTTP %d", len(attributes), kind, status)
+	}
+	return answer[kind+"s"]
 }
 
 // change updates a resource by hand.
-func (s *server) change(t *testing.T, kind, id string, attributes object) {
+func (s *server) change(t testing.TB, kind, id string, attributes object) {
 	t.Helper()
 	if status := s.ask(t, http.MethodPut, "/"+kind+"s/"+id, map[string]any{kind: attributes}, nil); status != http.StatusOK {
 		t.Fatalf("changing %s %s in Neutron: got HTTP %d", kind, id, status)
@@ -123,7 +131,7 @@ func (s *server) change(t *testing.T, kind, id string, attributes object) {
 }
 
 // look returns the resource, nil where there is none.
-func (s *server) look(t *testing.T, kind, id string) object {
+func (s *server) look(t testing.TB, kind, id string) object {
 	t.Helper()
 	answer := map[string]object{}
 	switch status := s.ask(t, http.MethodGet, "/"+kind+"s/"+id, nil, &answer); status {
@@ -138,7 +146,7 @@ func (s *server) look(t *testing.T, kind, id string) object {
 }
 
 // list returns the resources that the query selects.
-func (s *server) list(t *testing.T, kind string, query url.Values) []object {
+func (s *server) list(t testing.TB, kind string, query url.Values) []object {
 	t.Helper()
 	answer := map[string][]object{}
 	if status := s.ask(t, http.MethodGet, "/"+kind+"s?"+query.Encode(), nil, &answer); status != http.StatusOK {
@@ -148,7 +156,7 @@ func (s *server) list(t *testing.T, kind string, query url.Values) []object {
 }
 
 // remove deletes a resource by hand.
-func (s *server) remove(t *testing.T, kind, id string) {
+func (s *server) remove(t testing.TB, kind, id string) {
 	t.Helper()
 	if status := s.ask(t, http.MethodDelete, "/"+kind+"s/"+id, nil, nil); status != http.StatusNoContent {
 		t.Fatalf("deleting %s %s in Neutron: got HTTP %d", kind, id, status)

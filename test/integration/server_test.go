@@ -120,7 +120,7 @@ func (s *server) readAddresses(output io.Reader) (err error) {
 }
 
 // newServer starts a server with flags of its own, which ends with the test.
-func newServer(t *testing.T, flags ...string) *server {
+func newServer(t testing.TB, flags ...string) *server {
 	t.Helper()
 	dir, err := dataDir()
 	if err != nil {
@@ -135,7 +135,7 @@ func newServer(t *testing.T, flags ...string) *server {
 }
 
 // restart ends the server and starts another one from its data.
-func (s *server) restart(t *testing.T, flags ...string) *server {
+func (s *server) restart(t testing.TB, flags ...string) *server {
 	t.Helper()
 	if err := s.stop(); err != nil {
 		t.Fatalf("stopping the server: %v", err)
@@ -143,7 +143,7 @@ func (s *server) restart(t *testing.T, flags ...string) *server {
 	return serveFrom(t, s.dir, flags...)
 }
 
-func serveFrom(t *testing.T, dir string, flags ...string) *server {
+func serveFrom(t testing.TB, dir string, flags ...string) *server {
 	t.Helper()
 	// Not the context of the test: it ends before the clean-up, which waits.
 	s, err := startServer(context.WithoutCancel(t.Context()), dir, flags...)

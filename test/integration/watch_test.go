@@ -18,7 +18,7 @@ import (
 // watcher reads the events of one watch.
 type watcher struct {
 	watch.Interface
-	t *testing.T
+	t testing.TB
 }
 
 func (n networks) watch(options metav1.ListOptions) watcher {

@@ -32,6 +32,7 @@ func addController(server *genericapiserver.GenericAPIServer, o *Options, base *
 	}
 	controller, err := network.NewController(context.Background(), clients, factory.Samplecrd().V1().Networks(), cloud, network.Options{
 		ClusterID:    base.clusterID,
+		Workers:      o.Workers,
 		ResyncPeriod: o.ResyncPeriod,
 		Drift:        network.Drift(o.Drift),
 	})
@@ -41,7 +42,7 @@ func addController(server *genericapiserver.GenericAPIServer, o *Options, base *
 	ctx, stop := context.WithCancel(context.Background())
 	var running sync.WaitGroup
 	err = server.AddPostStartHook("start-network-controller", func(genericapiserver.PostStartHookContext) error {
-		running.Go(func() { controller.Run(ctx, o.Workers) })
+		running.Go(func() { controller.Run(ctx) })
 		return nil
 	})
 	if err != nil {

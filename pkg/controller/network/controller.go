@@ -61,6 +61,8 @@ type Controller struct {
 	clusterID string
 	drift     Drift
 
+	// turns holds one for each pass that is not just waiting for the API server.
+	turns        chan struct{}
 	resyncPeriod time.Duration
 	clock        clock.PassiveClock
 	suspects     map[string]bool // ids that had no Network at the last resync
@@ -72,6 +74,9 @@ type Options struct {
 	// ClusterID is the part of the owner marker that tells clusters apart: 1 to
 	// 63 characters, as a label value.
 	ClusterID string
+	// Workers is the number of Networks that are worked on at once, and so of
+	// calls to Neutron. Above 0.
+	Workers int
 	// ResyncPeriod is how often everything is compared with Neutron. Above 0.
 	ResyncPeriod time.Duration
 	// Drift is what to do about what is found to differ. Default DriftCorrect.
@@ -91,6 +96,7 @@ func NewController(ctx context.Context, clients clientset.Interface, informer in
 		cloud:        cloud,
 		clusterID:    o.ClusterID,
 		drift:        o.Drift,
+		turns:        make(chan struct{}, o.Workers),
 		resyncPeriod: o.ResyncPeriod,
 		clock:        clock.RealClock{},
 	}
@@ -140,9 +146,13 @@ func (c *Controller) enqueue(obj any) {
 	c.queue.Add(name)
 }
 
-// Run works on that many Networks at once until ctx ends, and returns when the
-// last pass is over. The informer must be started by the caller.
-func (c *Controller) Run(ctx context.Context, workers int) {
+// passesPerTurn is how many passes share the turn of one worker: what one waits
+// for the API server in making a network, another uses to speak to Neutron.
+const passesPerTurn = 2
+
+// Run works until ctx ends, and returns when the last pass is over. The informer
+// must be started by the caller.
+func (c *Controller) Run(ctx context.Context) {
 	defer utilruntime.HandleCrashWithContext(ctx)
 	logger := klog.FromContext(ctx)
 	var running sync.WaitGroup
@@ -154,8 +164,8 @@ func (c *Controller) Run(ctx context.Context, workers int) {
 	if !cache.WaitForCacheSync(ctx.Done(), c.synced) {
 		return
 	}
-	logger.Info("Starting workers", "count", workers)
-	for range workers {
+	logger.Info("Starting workers", "count", cap(c.turns))
+	for range cap(c.turns) * passesPerTurn {
 		running.Go(func() {
 			for c.processNext(ctx) {
 			}

@@ -174,7 +174,7 @@ func TestRun(t *testing.T) {
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		w.controller.Run(ctx, 2)
+		w.controller.Run(ctx)
 	}()
 	await("the first success", ready)
 	w.edit(withGateway("10.0.0.254"))
@@ -219,7 +219,7 @@ func TestRunEndsBeforeTheCacheIsThere(t *testing.T) {
 	w := newWorld(t)
 	ctx, stop := context.WithCancel(w.context())
 	stop()
-	w.controller.Run(ctx, 1) // returns, though the informer was never started
+	w.controller.Run(ctx) // returns, though the informer was never started
 }
 
 // TestWhenAPassIsMadeAgain tells what the queue does after a failure.

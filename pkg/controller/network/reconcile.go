@@ -32,6 +32,8 @@ func newPass(c *Controller, network *samplecrdv1.Network) *pass {
 // run brings Neutron to what the Network declares, or lets it go, and says in
 // the status how far it came.
 func (p *pass) run(ctx context.Context) error {
+	p.turns <- struct{}{}
+	defer func() { <-p.turns }()
 	logger := klog.FromContext(ctx)
 	logger.Info("[Neutron] Try to process network", "resourceVersion", p.network.ResourceVersion, "generation", p.network.Generation)
 	act := p.reconcile
@@ -39,6 +41,13 @@ func (p *pass) run(ctx context.Context) error {
 		act = p.delete
 	}
 	return p.report(ctx, act(ctx))
+}
+
+// aside lets another pass have the turn of this one while it waits.
+func (p *pass) aside(wait func()) {
+	<-p.turns
+	defer func() { p.turns <- struct{}{} }()
+	wait()
 }
 
 func (p *pass) reconcile(ctx context.Context) error {

@@ -180,7 +180,11 @@ func (p *pass) confirm(ctx context.Context) error { return p.putStatus(ctx, &p.n
 func (p *pass) putStatus(ctx context.Context, status *samplecrdv1.NetworkStatus) error {
 	network := p.network.DeepCopy()
 	network.Status = *status
-	written, err := p.clients.SamplecrdV1().Networks(network.Namespace).UpdateStatus(ctx, network, metav1.UpdateOptions{})
+	var written *samplecrdv1.Network
+	var err error
+	p.aside(func() {
+		written, err = p.clients.SamplecrdV1().Networks(network.Namespace).UpdateStatus(ctx, network, metav1.UpdateOptions{})
+	})
 	if err != nil {
 		return fmt.Errorf("writing the status of Network %s: %w", klog.KObj(network), err)
 	}

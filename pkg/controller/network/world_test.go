@@ -93,7 +93,7 @@ func (w *world) newController(ctx context.Context, options ...func(*neutron.Opti
 	w.factory = informers.NewSharedInformerFactory(w.clients, 0)
 	informer := w.factory.Samplecrd().V1().Networks()
 	controller, err := NewController(ctx, w.clients, informer, neutron.NewStaticCloud(w.client(options...)), Options{
-		ClusterID: testCluster, ResyncPeriod: time.Hour, Drift: DriftCorrect,
+		ClusterID: testCluster, Workers: 2, ResyncPeriod: time.Hour, Drift: DriftCorrect,
 	})
 	if err != nil {
 		w.t.Fatal(err)
