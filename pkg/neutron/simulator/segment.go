@@ -1,6 +1,9 @@
 package simulator
 
-import "slices"
+import (
+	"iter"
+	"slices"
+)
 
 // The recorded server has one physical network with VLANs to choose from.
 const (
@@ -89,7 +92,7 @@ func (c *call) reserveTunnel(s segment, numbered bool) (segment, error) {
 	if !numbered {
 		return c.reserveFree(s, firstVNI, lastVNI)
 	}
-	if slices.Contains(c.segmentIDs(s), s.ID) {
+	if c.segmentTaken(s) {
 		return s, conflict("TunnelIdInUse", "Unable to create the network. The tunnel ID %d is in use.", s.ID)
 	}
 	return s, nil
@@ -110,7 +113,7 @@ func (c *call) reserveVLAN(s segment, numbered bool) (segment, error) {
 	if s.ID < minVLANTag || s.ID > maxVLANTag {
 		return s, invalidInput("segmentation_id out of range (%d through %d)", minVLANTag, maxVLANTag)
 	}
-	if slices.Contains(c.segmentIDs(s), s.ID) {
+	if c.segmentTaken(s) {
 		return s, conflict("VlanIdInUse", "Unable to create the network. The VLAN %d on physical network %s is in use.", s.ID, s.PhysicalNetwork)
 	}
 	return s, nil
@@ -123,7 +126,7 @@ func (c *call) reserveFlat(s segment) (segment, error) {
 	if s.ID != 0 {
 		return s, invalidInput("segmentation_id prohibited for flat provider network")
 	}
-	if len(c.segmentIDs(s)) > 0 {
+	if c.segmentTaken(s) {
 		return s, conflict("FlatNetworkInUse", "Unable to create the flat network. Physical network %s is in use.", s.PhysicalNetwork)
 	}
 	return s, nil
@@ -131,25 +134,36 @@ func (c *call) reserveFlat(s segment) (segment, error) {
 
 // reserveFree takes the lowest segmentation id that no network has.
 func (c *call) reserveFree(s segment, first, last int) (segment, error) {
-	used := map[int]bool{}
-	for _, id := range c.segmentIDs(s) {
-		used[id] = true
-	}
-	for s.ID = first; s.ID <= last; s.ID++ {
-		if !used[s.ID] {
-			return s, nil
+	// With so many networks there is a free one among so many and one.
+	used := make([]bool, min(last-first, len(c.networks.committed)+len(c.networks.changed))+1)
+	for id := range c.segmentIDs(s) {
+		if i := id - first; 0 <= i && i < len(used) {
+			used[i] = true
 		}
+	}
+	if free := slices.Index(used, false); free >= 0 {
+		s.ID = first + free
+		return s, nil
 	}
 	return s, errNoSegment
 }
 
 // segmentIDs are those in use with the type and physical network of s.
-func (c *call) segmentIDs(s segment) []int {
-	ids := []int{}
-	for n := range c.networks.all() {
-		if n.Segment.Type == s.Type && n.Segment.PhysicalNetwork == s.PhysicalNetwork {
-			ids = append(ids, n.Segment.ID)
+func (c *call) segmentIDs(s segment) iter.Seq[int] {
+	return func(yield func(int) bool) {
+		for n := range c.networks.all() {
+			if n.Segment.Type == s.Type && n.Segment.PhysicalNetwork == s.PhysicalNetwork && !yield(n.Segment.ID) {
+				return
+			}
 		}
 	}
-	return ids
+}
+
+func (c *call) segmentTaken(s segment) bool {
+	for id := range c.segmentIDs(s) {
+		if id == s.ID {
+			return true
+		}
+	}
+	return false
 }
