@@ -22,13 +22,14 @@ deepcopy-gen --go-header-file "$header" --output-file zz_generated.deepcopy.go "
 
 echo "protobuf"
 # go-to-protobuf finds packages by import path below a folder, and the .proto
-# files of apimachinery and gogo below another.
+# files of apimachinery and gogo below another; gogo has those of Google, which
+# not every protoc brings along.
 mkdir -p "$work/src/$(dirname "$module")" "$work/proto/k8s.io" "$work/proto/github.com/gogo"
 ln -s "$PWD" "$work/src/$module"
 ln -s "$(go list -m -f '{{.Dir}}' k8s.io/apimachinery)" "$work/proto/k8s.io/apimachinery"
 ln -s "$(go mod download -json github.com/gogo/protobuf@v1.3.2 | sed -n 's/.*"Dir": "\(.*\)".*/\1/p')" "$work/proto/github.com/gogo/protobuf"
 machinery=$(printf -- ',-k8s.io/apimachinery/pkg/%s' util/intstr api/resource runtime/schema runtime apis/meta/v1)
-go-to-protobuf --go-header-file "$header" --output-dir "$work/src" --proto-import "$work/proto" \
+go-to-protobuf --go-header-file "$header" --output-dir "$work/src" --proto-import "$work/proto" --proto-import "$work/proto/github.com/gogo/protobuf/protobuf" \
 	--packages "$v1,$v2" --apimachinery-packages "${machinery#,}"
 
 echo "defaults, conversion, openapi"

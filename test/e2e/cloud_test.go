@@ -40,7 +40,7 @@ func TestCloud(t *testing.T) { newCloud(t).runScripts(t, "testdata/cloud") }
 func (c *cloud) runScripts(t *testing.T, dir string) {
 	runScripts(t, dir, func(t testing.TB, flags ...string) run {
 		s := c.start(t, dataDir(t), osCloud, append([]string{"--cluster-id", "e2e"}, flags...)...)
-		return run{t: t, server: s, neutron: c.neutron, token: c.token}
+		return run{t: t, server: s, neutron: c.neutron, token: c.token, clouds: c.configFile}
 	})
 }
 

@@ -30,6 +30,7 @@ type (
 		server  *server
 		neutron string                                                  // its URL
 		token   func(ctx context.Context, cloud string) (string, error) // nil where Neutron wants none
+		clouds  string                                                  // the path of its clouds.yaml, if there is one
 	}
 	runKey struct{}
 )
@@ -82,6 +83,7 @@ func runScripts(t *testing.T, dir string, begin func(t testing.TB, flags ...stri
 			env.Values[runKey{}] = r
 			env.Setenv("HOME", env.WorkDir)
 			env.Setenv("OS_CLOUD", osCloud)
+			env.Setenv("OS_CLIENT_CONFIG_FILE", r.clouds)
 			env.Setenv("KUBECONFIG", r.server.kubeconfig)
 			env.Setenv("EXAMPLE", example)
 			env.Setenv("MARKER", "samplecrd.k8s.io/e2e/")
