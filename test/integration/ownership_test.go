@@ -196,6 +196,11 @@ func TestRetainLeavesTheNetworkWithoutItsMarker(t *testing.T) {
 	}
 }
 
+// lookNow asks for what would else wait for the next resync.
+func lookNow(n *samplecrdv1.Network) {
+	metav1.SetMetaDataAnnotation(&n.ObjectMeta, samplecrdv1.AnnotationReconcileNow, "please")
+}
+
 func TestWhatHoldsUpADeletion(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
@@ -222,6 +227,7 @@ func TestWhatHoldsUpADeletion(t *testing.T) {
 				t.Error("the network is half gone")
 			}
 			shared.remove(t, tc.kind, holder.id())
+			n.edit("held", lookNow)
 			n.awaitGone("held")
 			if network := shared.look(t, "network", status.NetworkID); network != nil {
 				t.Errorf("got %v, want the network gone", network)
@@ -246,6 +252,7 @@ func TestALostMarkerStopsEverything(t *testing.T) {
 		t.Errorf("got a second network %v", same)
 	}
 	shared.change(t, "network", id, object{"description": marker})
+	n.edit("one", lookNow)
 	if got := n.awaitReady("one").Status; got.NetworkID != id || *got.MTU != 1400 {
 		t.Errorf("got network %s with MTU %d, want %s with 1400", got.NetworkID, *got.MTU, id)
 	}
