@@ -28,7 +28,8 @@ import (
 // network get addresses of it, reach each other, hear of another gateway, and
 // hold the network as long as they are there.
 func TestPackets(t *testing.T) {
-	p := packets{ovnDir: setting(t, "OVN_DIR"), admin: newAdministrator(t), server: newCloud(t).start(t, dataDir(t), osCloud)}
+	c := newCloud(t)
+	p := packets{ovnDir: setting(t, "OVN_DIR"), admin: newAdministrator(t), project: c.project(t, osCloud), server: c.start(t, dataDir(t), osCloud)}
 
 	p.apply(t, "example-network.yaml")
 	p.wait(t, "condition=Ready")
@@ -70,6 +71,9 @@ type packets struct {
 	*server
 	ovnDir string
 	admin  *gophercloud.ServiceClient // of Neutron: only an administrator says which host a port is on
+	// project owns the ports, as it does those of its machines: the owner of a
+	// network alone does not see what others have on it.
+	project string
 }
 
 func (p packets) apply(t *testing.T, file string) {
@@ -135,7 +139,7 @@ func (p packets) plug(t *testing.T, networkID string) *machine {
 		ports.Port
 		portsbinding.PortsBindingExt
 	}
-	options := portsbinding.CreateOptsExt{CreateOptsBuilder: ports.CreateOpts{NetworkID: networkID, DeviceOwner: "compute:nova"}, HostID: host}
+	options := portsbinding.CreateOptsExt{CreateOptsBuilder: ports.CreateOpts{NetworkID: networkID, ProjectID: p.project, DeviceOwner: "compute:nova"}, HostID: host}
 	if err := ports.Create(t.Context(), p.admin, options).ExtractInto(&port); err != nil {
 		t.Fatal(err)
 	}
