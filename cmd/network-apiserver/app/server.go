@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"os"
+	"runtime/debug"
 
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -80,8 +82,16 @@ func NewCommand() *cobra.Command {
 	return cmd
 }
 
+// collectAt is how far the heap may grow between two collections, in percent of
+// what is alive. That is little, some 50 MB, and under load a fifth of all CPU
+// went into collecting at the usual 100 (BenchmarkCreate).
+const collectAt = 300
+
 // run serves until ctx ends.
 func run(ctx context.Context, o *Options, out io.Writer) error {
+	if os.Getenv("GOGC") == "" {
+		debug.SetGCPercent(collectAt)
+	}
 	if err := admission.CheckConfigurationFile(o.Admission.ConfigFile, o.Admission.Plugins.Registered()); err != nil {
 		return err
 	}
