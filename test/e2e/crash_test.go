@@ -3,8 +3,8 @@
 package e2e
 
 import (
+	"cmp"
 	"context"
-	"encoding/json"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -17,7 +17,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
+	gocmp "github.com/google/go-cmp/cmp"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -63,7 +63,7 @@ func TestCrashAtEveryStep(t *testing.T) {
 				got := w.neutron(t, name)
 				if undisturbed == nil {
 					undisturbed = got
-				} else if diff := cmp.Diff(undisturbed, got); diff != "" {
+				} else if diff := gocmp.Diff(undisturbed, got); diff != "" {
 					t.Errorf("killed %s effect %d, Neutron has (-without +with):\n%s", when, at, diff)
 				}
 			}
@@ -226,7 +226,7 @@ func newCrashWorld(t *testing.T) *crashWorld {
 
 	w.start = func() *exec.Cmd {
 		command := exec.CommandContext(context.WithoutCancel(t.Context()), "network-controller",
-			"-master", front.URL, "-os-cloud", osCloud, "-cluster-id", "e2e")
+			"-master", front.URL, "-os-cloud", osCloud, "-cluster-id", testCluster)
 		command.Env, command.Stderr = []string{"OS_CLIENT_CONFIG_FILE=" + clouds}, w.log
 		if err := command.Start(); err != nil {
 			t.Fatal(err)
@@ -290,24 +290,12 @@ func (w *crashWorld) await(t *testing.T, name string, reached func(context.Conte
 func (w *crashWorld) neutron(t *testing.T, name string) []string {
 	t.Helper()
 	found := []string{}
-	for _, kind := range []string{"networks", "subnets"} {
-		for _, o := range listNeutron(t, w.neutronURL+"/v2.0/"+kind+"?name="+name, kind) {
-			owner, _, marked := strings.Cut(fmt.Sprint(o["description"]), "e2e/")
-			found = append(found, fmt.Sprintf("%s cidr=%v gateway=%v mtu=%v pools=%v owner=%q %t", kind, o["cidr"], o["gateway_ip"], o["mtu"], o["allocation_pools"], owner, marked))
+	there := takeInventory(t, w.neutronURL)
+	for _, o := range slices.Concat(there.networks, there.subnets) {
+		if o.Name == name {
+			found = append(found, fmt.Sprintf("%s gateway=%s mtu=%d ours=%t", cmp.Or(o.CIDR, "network"), o.Gateway, o.MTU, o.ours()))
 		}
 	}
 	slices.Sort(found)
 	return found
-}
-
-func listNeutron(t *testing.T, url, kind string) []map[string]any {
-	answer, err := callNeutron(t.Context(), "", http.MethodGet, url, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var got map[string][]map[string]any
-	if err := json.Unmarshal([]byte(answer), &got); err != nil {
-		t.Fatal(err)
-	}
-	return got[kind]
 }

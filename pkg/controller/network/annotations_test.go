@@ -90,8 +90,8 @@ func TestTakeOverFromAnotherOwner(t *testing.T) {
 		wantNetwork, wantSubnet string
 	}{
 		"what the other made": {
-			network: otherMarker, wantNetwork: suffix(testMarker),
-			subnet: otherMarker, wantSubnet: suffix(testMarker),
+			network: otherMarker, wantNetwork: testMarker,
+			subnet: otherMarker, wantSubnet: testMarker,
 		},
 		"what the other took over": {
 			network: "of old [" + otherMarker + "]", wantNetwork: "of old" + suffix(testMarker),
@@ -120,5 +120,31 @@ func TestTakeOverFromAnotherOwner(t *testing.T) {
 				t.Errorf("conditions are %+v, want success", got)
 			}
 		})
+	}
+}
+
+// What is restored from a backup goes on as before: the gateway moves with the
+// pools, and another range replaces what the owner of old had made.
+func TestWhatIsRestoredCanBeChanged(t *testing.T) {
+	w := newWorld(t)
+	network := w.foreignNetwork(otherMarker)
+	w.foreignSubnet(network.ID, "10.0.0.0/24", otherMarker)
+	w.create(newNetwork(takingOver(network.ID), withCIDR("10.0.0.0/24"), annotated(samplecrdv1.AnnotationTakeOverFrom, otherMarker)))
+	w.settle()
+
+	w.edit(withGateway("10.0.0.9"))
+	w.settle()
+	moved := w.subnets(network.ID)
+	if len(moved) != 1 || moved[0].Gateway != "10.0.0.9" || len(moved[0].AllocationPools) != 2 {
+		t.Errorf("subnets are %+v, want one with another gateway and the pools beside it", moved)
+	}
+	w.edit(withGateway(""), withCIDR("10.0.0.0/16"))
+	w.settle()
+	replaced := w.subnets(network.ID)
+	if len(replaced) != 1 || replaced[0].CIDR != "10.0.0.0/16" || replaced[0].ID == moved[0].ID {
+		t.Errorf("subnets are %+v, want one of the other range", replaced)
+	}
+	if got := stateOf(t, w.get()); got != succeeds {
+		t.Errorf("conditions are %+v, want %+v", got, succeeds)
 	}
 }

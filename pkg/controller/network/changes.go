@@ -27,7 +27,8 @@ func networkChanges(want desired, have neutron.Network) (changes neutron.Network
 // subnetChanges returns the attributes of a PUT: only those that differ in
 // canonical form. In a network of our making an absent gateway and absent
 // pools stand for what Neutron chooses at creation; Neutron does not move the
-// pools with the gateway, so both go in one PUT.
+// pools with the gateway, so both go in one PUT, also in a network taken over
+// where the pools are what they would be by themselves.
 func subnetChanges(want desired, w desiredSubnet, have neutron.Subnet) (changes neutron.SubnetAttributes, changed bool) {
 	a := w.attributes
 	changes = neutron.SubnetAttributes{
@@ -47,7 +48,8 @@ func subnetChanges(want desired, w desiredSubnet, have neutron.Subnet) (changes 
 		changes.Gateway, changed = &gateway, true
 	}
 	pools := a.AllocationPools
-	if pools == nil && !want.takenOver {
+	follow := gateway != have.Gateway && samePools(wholeRange(w.cidr, have.Gateway), have.AllocationPools)
+	if pools == nil && (!want.takenOver || follow) {
 		whole := wholeRange(w.cidr, gateway)
 		pools = &whole
 	}

@@ -4,14 +4,17 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"runtime"
 	"slices"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
+	kruntime "k8s.io/apimachinery/pkg/runtime"
 	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/util/workqueue"
@@ -49,7 +52,7 @@ func TestAsksForWork(t *testing.T) {
 func TestAFailureIsTriedAgainAndForgottenInTheEnd(t *testing.T) {
 	panics := func(w *world) {
 		once := true
-		w.clients.PrependReactor("update", "networks", func(clienttesting.Action) (bool, runtime.Object, error) {
+		w.clients.PrependReactor("update", "networks", func(clienttesting.Action) (bool, kruntime.Object, error) {
 			if once {
 				once = false
 				panic("garbage")
@@ -287,7 +290,7 @@ func TestAStatusThatIsNotWrittenIsTriedAgain(t *testing.T) {
 	}
 	breakdown(http.MethodPost, "networks", refusal(http.StatusForbidden, "PolicyNotAuthorized", "no"))(w)
 	puts := 0
-	w.clients.PrependReactor("update", "networks", func(clienttesting.Action) (bool, runtime.Object, error) {
+	w.clients.PrependReactor("update", "networks", func(clienttesting.Action) (bool, kruntime.Object, error) {
 		puts++
 		if puts == 2 { // the first is the intent
 			return true, nil, errors.New("no connection")
@@ -299,4 +302,64 @@ func TestAStatusThatIsNotWrittenIsTriedAgain(t *testing.T) {
 	if got := w.controller.queue.NumRequeues(testName); got != 1 {
 		t.Errorf("the queue counts %d failures, want 1", got)
 	}
+}
+
+// TestTurns has many passes over Networks that are only observed: as many speak
+// to Neutron at once as there are workers, and no more.
+func TestTurns(t *testing.T) {
+	w := newWorld(t)
+	foreign := w.foreignNetwork("of old")
+	var now, most atomic.Int32
+	w.cloud.answerWith(func(http.ResponseWriter, *http.Request) bool {
+		if n := now.Add(1); n > most.Load() {
+			most.Store(n)
+		}
+		runtime.Gosched()
+		now.Add(-1)
+		return false
+	})
+	var passes sync.WaitGroup
+	for range 50 {
+		passes.Go(func() {
+			n := newNetwork(takingOver(foreign.ID), withSpec(func(s *samplecrdv1.NetworkSpec) {
+				s.ManagementPolicy = samplecrdv1.ManagementPolicyObserve
+			}))
+			_ = newPass(w.controller, n).run(w.context()) // nobody has stored it
+		})
+	}
+	passes.Wait()
+	if got, want := int(most.Load()), cap(w.controller.turns); got > want {
+		t.Errorf("%d requests at once, want at most %d", got, want)
+	}
+}
+
+// A pass that waits for the API server lets the next one speak to Neutron.
+func TestATurnIsGivenAwayWhileAStatusIsWritten(t *testing.T) {
+	w := newWorld(t)
+	w.controller.turns = make(chan struct{}, 1)
+	foreign := w.foreignNetwork("of old")
+	n := newNetwork(takingOver(foreign.ID), withSpec(func(s *samplecrdv1.NetworkSpec) {
+		s.ManagementPolicy = samplecrdv1.ManagementPolicyObserve
+	}))
+	asked, release := make(chan struct{}, 4), make(chan struct{})
+	w.cloud.answerWith(func(http.ResponseWriter, *http.Request) bool { asked <- struct{}{}; return false })
+	w.clients.PrependReactor("update", "networks", func(clienttesting.Action) (bool, kruntime.Object, error) {
+		<-release
+		return true, n, nil
+	})
+	var passes sync.WaitGroup
+	for range 2 {
+		passes.Go(func() { _ = newPass(w.controller, n).run(w.context()) })
+	}
+	deadline := time.After(time.Minute)
+	for range cap(asked) { // a network and its subnets, each twice
+		select {
+		case <-asked:
+		case <-deadline:
+			close(release)
+			t.Fatal("the second pass waits for the status of the first")
+		}
+	}
+	close(release)
+	passes.Wait()
 }

@@ -36,10 +36,14 @@ func marked(description, marker string) bool {
 }
 
 // mark appends the marker to the description of what is taken over, in the
-// place of the marker of the owner it is taken over from, if there is one.
+// place of the marker of the owner it is taken over from, if there is one. What
+// that owner had made is then as if we had.
 func mark(description, marker, from string) string {
-	if from != "" && marked(description, from) {
-		description = strings.TrimSuffix(unmark(description, from), from)
+	if from != "" && description == from {
+		return marker
+	}
+	if from != "" {
+		description = unmark(description, from)
 	}
 	return description + suffix(marker)
 }

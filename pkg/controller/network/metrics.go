@@ -113,6 +113,8 @@ func (c counting) RoundTrip(r *http.Request) (*http.Response, error) {
 	return answer, err
 }
 
+var requestVerbs = map[string]string{http.MethodGet: "get", http.MethodPost: "create", http.MethodPut: "update", http.MethodDelete: "delete"}
+
 // operationOf names a request as OpenStack's client does its commands. The
 // path of an endpoint may be anything, so the last parts decide.
 func operationOf(r *http.Request) string {
@@ -121,14 +123,13 @@ func operationOf(r *http.Request) string {
 	if len(parts) > 1 {
 		parent = parts[len(parts)-2]
 	}
-	verbs := map[string]string{http.MethodGet: "get", http.MethodPost: "create", http.MethodPut: "update", http.MethodDelete: "delete"}
 	for _, collection := range []string{"networks", "subnets", "ports"} {
 		kind := "_" + strings.TrimSuffix(collection, "s")
 		switch {
 		case last == collection && r.Method == http.MethodGet:
 			return "list" + kind + "s"
-		case last == collection && r.Method == http.MethodPost, parent == collection && verbs[r.Method] != "":
-			return verbs[r.Method] + kind
+		case last == collection && r.Method == http.MethodPost, parent == collection && requestVerbs[r.Method] != "":
+			return requestVerbs[r.Method] + kind
 		}
 	}
 	if last == "tokens" {

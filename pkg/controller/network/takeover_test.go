@@ -277,3 +277,35 @@ func TestADeletionRightAfterTheSwitchToObserve(t *testing.T) {
 		})
 	}
 }
+
+// In what is taken over only pools that nobody chose follow the gateway.
+func TestPoolsOfWhatIsTakenOver(t *testing.T) {
+	chosen := []neutron.AllocationPool{{Start: "10.0.0.50", End: "10.0.0.60"}}
+	tests := map[string]struct {
+		choose func(*world, neutron.Subnet)
+		want   []neutron.AllocationPool
+	}{
+		"the whole range": {want: []neutron.AllocationPool{{Start: "10.0.0.1", End: "10.0.0.253"}}},
+		"pools that somebody chose": {want: chosen, choose: func(w *world, s neutron.Subnet) {
+			if _, err := w.admin.UpdateSubnet(w.t.Context(), s.ID, s.Revision, neutron.SubnetAttributes{AllocationPools: &chosen}); err != nil {
+				w.t.Fatal(err)
+			}
+		}},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			takenOver()(w)
+			if tc.choose != nil {
+				tc.choose(w, w.subnets(w.network().ID)[0])
+			}
+			w.settle()
+			w.edit(withGateway("10.0.0.254"))
+			w.settle()
+			got := w.subnets(w.network().ID)[0]
+			if diff := cmp.Diff(tc.want, got.AllocationPools); diff != "" || got.Gateway != "10.0.0.254" {
+				t.Errorf("gateway is %s and pools (-want +got):\n%s", got.Gateway, diff)
+			}
+		})
+	}
+}
