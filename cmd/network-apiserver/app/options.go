@@ -1,18 +1,26 @@
 package app
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"net"
+	"slices"
 	"time"
 
-	"k8s.io/apimachinery/pkg/util/sets"
 	utilvalidation "k8s.io/apimachinery/pkg/util/validation"
-	"k8s.io/apiserver/pkg/admission"
-	admissionmetrics "k8s.io/apiserver/pkg/admission/metrics"
+	"k8s.io/apiserver/pkg/admission/plugin/namespace/lifecycle"
+	mutatingadmissionpolicy "k8s.io/apiserver/pkg/admission/plugin/policy/mutating"
+	validatingadmissionpolicy "k8s.io/apiserver/pkg/admission/plugin/policy/validating"
+	"k8s.io/apiserver/pkg/admission/plugin/resourcequota"
+	mutatingwebhook "k8s.io/apiserver/pkg/admission/plugin/webhook/mutating"
+	validatingwebhook "k8s.io/apiserver/pkg/admission/plugin/webhook/validating"
 	genericoptions "k8s.io/apiserver/pkg/server/options"
 	"k8s.io/apiserver/pkg/server/resourceconfig"
+	"k8s.io/apiserver/pkg/storage/storagebackend"
 	cliflag "k8s.io/component-base/cli/flag"
+	componentbaseconfig "k8s.io/component-base/config"
+	componentbaseoptions "k8s.io/component-base/config/options"
 	"k8s.io/component-base/logs"
 	logsapi "k8s.io/component-base/logs/api/v1"
 	"k8s.io/component-base/metrics"
@@ -20,6 +28,9 @@ import (
 	samplecrdv1 "github.com/samplecrd/network-apiserver/pkg/apis/samplecrd/v1"
 	"github.com/samplecrd/network-apiserver/pkg/apiserver"
 	"github.com/samplecrd/network-apiserver/pkg/apiserver/admission/cidrpolicy"
+	"github.com/samplecrd/network-apiserver/pkg/apiserver/admission/defaultcredentials"
+	"github.com/samplecrd/network-apiserver/pkg/apiserver/admission/privilegedfields"
+	"github.com/samplecrd/network-apiserver/pkg/controller/cluster"
 	"github.com/samplecrd/network-apiserver/pkg/controller/network"
 )
 
@@ -41,19 +52,36 @@ type Options struct {
 	ResyncPeriod time.Duration
 	// Drift is what to do about a network that was changed in Neutron.
 	Drift string
+	// LeaderElection is that of the controller in a cluster.
+	LeaderElection componentbaseconfig.LeaderElectionConfiguration
 	// ClusterID is the part of the owner marker that tells clusters apart.
 	ClusterID string
 
-	ServerRun     *genericoptions.ServerRunOptions
-	SecureServing *genericoptions.SecureServingOptions
-	Audit         *genericoptions.AuditOptions
-	Features      *genericoptions.FeatureOptions
-	Admission     *genericoptions.AdmissionOptions
-	APIEnablement *genericoptions.APIEnablementOptions
-	Traces        *genericoptions.TracingOptions
-	Metrics       *metrics.Options
-	Logs          *logs.Options
+	ServerRun      *genericoptions.ServerRunOptions
+	Etcd           *genericoptions.EtcdOptions
+	SecureServing  *genericoptions.SecureServingOptions
+	CoreAPI        *genericoptions.CoreAPIOptions
+	Authentication *genericoptions.DelegatingAuthenticationOptions
+	Authorization  *genericoptions.DelegatingAuthorizationOptions
+	Audit          *genericoptions.AuditOptions
+	Features       *genericoptions.FeatureOptions
+	Admission      *genericoptions.AdmissionOptions
+	APIEnablement  *genericoptions.APIEnablementOptions
+	Traces         *genericoptions.TracingOptions
+	Metrics        *metrics.Options
+	Logs           *logs.Options
 }
+
+// pluginOrder is that of kube-apiserver: our own stand where built-in ones do,
+// and what is counted last was allowed by all others.
+var pluginOrder = []string{
+	lifecycle.PluginName, defaultcredentials.PluginName, mutatingadmissionpolicy.PluginName, mutatingwebhook.PluginName,
+	cidrpolicy.PluginName, privilegedfields.PluginName,
+	validatingadmissionpolicy.PluginName, validatingwebhook.PluginName, resourcequota.PluginName,
+}
+
+// clusterPlugins are those that need a cluster to ask.
+var clusterPlugins = slices.DeleteFunc(slices.Clone(pluginOrder), func(name string) bool { return name == cidrpolicy.PluginName })
 
 // NewOptions returns the defaults.
 func NewOptions() *Options {
@@ -63,20 +91,21 @@ func NewOptions() *Options {
 		Workers:          8,
 		ResyncPeriod:     10 * time.Minute,
 		Drift:            string(network.DriftCorrect),
-		ServerRun:        genericoptions.NewServerRunOptions(),
-		SecureServing:    genericoptions.NewSecureServingOptions(),
-		Audit:            genericoptions.NewAuditOptions(),
-		Features:         genericoptions.NewFeatureOptions(),
-		Admission: &genericoptions.AdmissionOptions{
-			Plugins:                admission.NewPlugins(),
-			RecommendedPluginOrder: []string{cidrpolicy.PluginName},
-			DefaultOffPlugins:      sets.New[string](),
-			Decorators:             admission.Decorators{admission.DecoratorFunc(admissionmetrics.WithControllerMetrics)},
-		},
-		APIEnablement: genericoptions.NewAPIEnablementOptions(),
-		Traces:        genericoptions.NewTracingOptions(),
-		Metrics:       metrics.NewOptions(),
-		Logs:          logs.NewOptions(),
+		LeaderElection:   cluster.NewLeaderElection(),
+
+		ServerRun:      genericoptions.NewServerRunOptions(),
+		Etcd:           genericoptions.NewEtcdOptions(storagebackend.NewDefaultConfig(etcdPrefix, nil)),
+		SecureServing:  genericoptions.NewSecureServingOptions(),
+		CoreAPI:        genericoptions.NewCoreAPIOptions(),
+		Authentication: genericoptions.NewDelegatingAuthenticationOptions(),
+		Authorization:  genericoptions.NewDelegatingAuthorizationOptions(),
+		Audit:          genericoptions.NewAuditOptions(),
+		Features:       genericoptions.NewFeatureOptions(),
+		Admission:      genericoptions.NewAdmissionOptions(),
+		APIEnablement:  genericoptions.NewAPIEnablementOptions(),
+		Traces:         genericoptions.NewTracingOptions(),
+		Metrics:        metrics.NewOptions(),
+		Logs:           logs.NewOptions(),
 	}
 	o.SecureServing.BindAddress = net.IPv4(127, 0, 0, 1)
 	o.SecureServing.BindPort = 6443
@@ -86,6 +115,10 @@ func NewOptions() *Options {
 	// Priority and fairness keeps its configuration in a cluster.
 	o.Features.EnablePriorityAndFairness = false
 	cidrpolicy.Register(o.Admission.Plugins)
+	defaultcredentials.Register(o.Admission.Plugins)
+	privilegedfields.Register(o.Admission.Plugins)
+	resourcequota.Register(o.Admission.Plugins)
+	o.Admission.RecommendedPluginOrder = pluginOrder
 	return o
 }
 
@@ -101,10 +134,15 @@ func (o *Options) Flags() (fss cliflag.NamedFlagSets) {
 	fs.DurationVar(&o.ResyncPeriod, "resync-period", o.ResyncPeriod, "How often all Networks are compared with Neutron, give or take a tenth; also done at start. At least 1s.")
 	fs.StringVar(&o.Drift, "drift", o.Drift, "What to do about a network that someone changes in Neutron: Correct makes it as declared again, Report leaves it and says so in the conditions until the spec changes.")
 	fs.StringVar(&o.ClusterID, "cluster-id", o.ClusterID, "Part of the owner marker in Neutron that tells clusters apart, at most 63 characters. Default: a UUID kept in --data-dir.")
+	componentbaseoptions.BindLeaderElectionFlags(&o.LeaderElection, fss.FlagSet("leader election"))
 	o.ServerRun.AddUniversalFlags(fss.FlagSet("generic"))
 	secureServing := fss.FlagSet("secure serving")
 	o.SecureServing.AddFlags(secureServing)
 	secureServing.Lookup("secure-port").Usage = "The port on which to serve HTTPS; 0 picks one, which --data-dir/kubeconfig then has."
+	o.CoreAPI.AddFlags(fss.FlagSet("cluster"))
+	o.Authentication.AddFlags(fss.FlagSet("cluster"))
+	o.Authorization.AddFlags(fss.FlagSet("cluster"))
+	o.Etcd.AddFlags(fss.FlagSet("etcd"))
 	o.Audit.AddFlags(fss.FlagSet("auditing"))
 	o.Features.AddFlags(fss.FlagSet("features"))
 	o.Admission.AddFlags(fss.FlagSet("admission"))
@@ -115,15 +153,20 @@ func (o *Options) Flags() (fss cliflag.NamedFlagSets) {
 	return fss
 }
 
+// Complete fills in what follows from the values.
+func (o *Options) Complete() {
+	if o.Standalone {
+		o.Admission.DefaultOffPlugins.Insert(clusterPlugins...)
+		o.LeaderElection.LeaderElect = false // the lock on the folder is one
+	}
+	for _, kubeconfig := range []*string{&o.Authentication.RemoteKubeConfigFile, &o.Authorization.RemoteKubeConfigFile} {
+		*kubeconfig = cmp.Or(*kubeconfig, o.CoreAPI.CoreAPIKubeconfigPath)
+	}
+}
+
 // Validate returns all that is wrong with the values, each with its flag.
 func (o *Options) Validate() error {
-	var errs []error
-	if !o.Standalone {
-		errs = append(errs, errors.New("--standalone must be given"))
-	}
-	if o.DataDir == "" {
-		errs = append(errs, errors.New("--data-dir must be given with --standalone"))
-	}
+	errs := o.validateMode()
 	if _, _, err := net.SplitHostPort(o.SimulatorAddress); err != nil {
 		errs = append(errs, fmt.Errorf("--simulator-address %q must be HOST:PORT: %w", o.SimulatorAddress, err))
 	}
@@ -141,9 +184,6 @@ func (o *Options) Validate() error {
 	for _, problem := range utilvalidation.IsValidLabelValue(o.ClusterID) {
 		errs = append(errs, fmt.Errorf("--cluster-id %q: %s", o.ClusterID, problem))
 	}
-	if o.Features.EnablePriorityAndFairness {
-		errs = append(errs, errors.New("--enable-priority-and-fairness needs a cluster that keeps its configuration: not with --standalone"))
-	}
 	resources, err := resourceconfig.MergeAPIResourceConfigs(apiserver.DefaultResources(), o.APIEnablement.RuntimeConfig, apiserver.Scheme)
 	if err != nil {
 		errs = append(errs, fmt.Errorf("--runtime-config: %w", err))
@@ -159,4 +199,37 @@ func (o *Options) Validate() error {
 	errs = append(errs, o.Traces.Validate()...)
 	errs = append(errs, o.Metrics.Validate()...)
 	return errors.Join(errs...)
+}
+
+// validateMode tells apart what a server needs in a cluster and without one.
+func (o *Options) validateMode() (errs []error) {
+	if !o.Standalone {
+		if o.DataDir != "" {
+			errs = append(errs, errors.New("--data-dir is of --standalone: in a cluster all state is in --etcd-servers"))
+		}
+		if o.Controller && o.OSCloud == "" {
+			errs = append(errs, errors.New("--os-cloud must be given, or --controller=false"))
+		}
+		errs = append(errs, o.Etcd.Validate()...)
+		errs = append(errs, o.Authentication.Validate()...)
+		return append(errs, o.Authorization.Validate()...)
+	}
+	if o.DataDir == "" {
+		errs = append(errs, errors.New("--data-dir must be given with --standalone"))
+	}
+	if len(o.Etcd.StorageConfig.Transport.ServerList) > 0 {
+		errs = append(errs, errors.New("--etcd-servers is of a server in a cluster: not with --standalone"))
+	}
+	if o.CoreAPI.CoreAPIKubeconfigPath != "" {
+		errs = append(errs, errors.New("--kubeconfig is of a server in a cluster: not with --standalone"))
+	}
+	if o.Features.EnablePriorityAndFairness {
+		errs = append(errs, errors.New("--enable-priority-and-fairness needs a cluster that keeps its configuration: not with --standalone"))
+	}
+	for _, plugin := range o.Admission.EnablePlugins {
+		if slices.Contains(clusterPlugins, plugin) {
+			errs = append(errs, fmt.Errorf("--enable-admission-plugins: %s needs a cluster: not with --standalone", plugin))
+		}
+	}
+	return errs
 }

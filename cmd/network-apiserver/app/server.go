@@ -10,17 +10,20 @@ import (
 	"net/http"
 	"os"
 	"runtime/debug"
+	"time"
 
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/runtime"
 	genericadmission "k8s.io/apiserver/pkg/admission"
+	"k8s.io/apiserver/pkg/admission/initializer"
 	openapinamer "k8s.io/apiserver/pkg/endpoints/openapi"
+	quota "k8s.io/apiserver/pkg/quota/v1"
+	"k8s.io/apiserver/pkg/quota/v1/generic"
 	genericapiserver "k8s.io/apiserver/pkg/server"
 	"k8s.io/apiserver/pkg/server/healthz"
 	genericoptions "k8s.io/apiserver/pkg/server/options"
 	serverstorage "k8s.io/apiserver/pkg/server/storage"
-	"k8s.io/apiserver/pkg/storage/storagebackend"
 	utilfeature "k8s.io/apiserver/pkg/util/feature"
 	"k8s.io/client-go/dynamic"
 	kubeinformers "k8s.io/client-go/informers"
@@ -41,6 +44,7 @@ import (
 	"github.com/samplecrd/network-apiserver/pkg/generated/clientset/versioned"
 	informers "github.com/samplecrd/network-apiserver/pkg/generated/informers/externalversions"
 	"github.com/samplecrd/network-apiserver/pkg/generated/openapi"
+	"github.com/samplecrd/network-apiserver/pkg/neutron"
 )
 
 // etcdPrefix is where all keys of this server begin; group and resource follow.
@@ -65,6 +69,7 @@ func NewCommand() *cobra.Command {
 			if err := o.ServerRun.Complete(); err != nil {
 				return err
 			}
+			o.Complete()
 			if err := o.Validate(); err != nil {
 				return err
 			}
@@ -87,6 +92,44 @@ func NewCommand() *cobra.Command {
 // went into collecting at the usual 100 (BenchmarkCreate).
 const collectAt = 300
 
+// base is what a server stands on: a folder of its own, or a cluster.
+type base interface {
+	// applyStorage says where Networks are kept.
+	applyStorage(*genericapiserver.Config) error
+	// applyServing says where to listen, and who gets in.
+	applyServing(*genericapiserver.Config) error
+	// clients are those of the cluster.
+	clients() (*clusterClients, error)
+	// clusterID is the part of the owner marker that tells clusters apart.
+	clusterID(context.Context) (string, error)
+	// cloud is where Networks without credentials of their own are made.
+	cloud() (*neutron.Cloud, error)
+	// ready is called once requests are served.
+	ready(io.Writer) error
+	// context ends with its parent, and when the base gives way.
+	context(context.Context) (context.Context, context.CancelFunc)
+	close()
+}
+
+// clusterClients are what the library's admission plugins ask.
+type clusterClients struct {
+	kube      kubernetes.Interface
+	dynamic   dynamic.Interface
+	informers kubeinformers.SharedInformerFactory
+}
+
+func newClusterClients(config *rest.Config) (*clusterClients, error) {
+	kube, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		return nil, fmt.Errorf("making the client of the cluster: %w", err)
+	}
+	dynamic, err := dynamic.NewForConfig(config)
+	if err != nil {
+		return nil, fmt.Errorf("making the dynamic client of the cluster: %w", err)
+	}
+	return &clusterClients{kube, dynamic, kubeinformers.NewSharedInformerFactory(kube, 10*time.Minute)}, nil
+}
+
 // run serves until ctx ends.
 func run(ctx context.Context, o *Options, out io.Writer) error {
 	if os.Getenv("GOGC") == "" {
@@ -98,7 +141,9 @@ func run(ctx context.Context, o *Options, out io.Writer) error {
 	if !equality.Semantic.DeepEqual(o.Metrics, metrics.NewOptions()) {
 		o.Metrics.Apply() // with the defaults it logs an error for the allow list that nobody gave
 	}
-	base, err := startStandalone(ctx, o)
+	ctx, fail := context.WithCancelCause(ctx)
+	defer fail(nil)
+	base, err := newBase(ctx, o)
 	if err != nil {
 		return err
 	}
@@ -116,12 +161,12 @@ func run(ctx context.Context, o *Options, out io.Writer) error {
 		return err
 	}
 	if o.Controller {
-		if err := addController(server.GenericAPIServer, o, base, informers); err != nil {
+		if err := addController(ctx, server.GenericAPIServer, o, base, informers, fail); err != nil {
 			return err
 		}
 	}
-	err = server.GenericAPIServer.AddPostStartHook("print-addresses", func(genericapiserver.PostStartHookContext) error {
-		return base.printAddresses(out)
+	err = server.GenericAPIServer.AddPostStartHook("tell-ready", func(genericapiserver.PostStartHookContext) error {
+		return base.ready(out)
 	})
 	if err != nil {
 		return err
@@ -137,9 +182,16 @@ func run(ctx context.Context, o *Options, out io.Writer) error {
 	return nil
 }
 
+func newBase(ctx context.Context, o *Options) (base, error) {
+	if o.Standalone {
+		return startStandalone(ctx, o)
+	}
+	return newCluster(o)
+}
+
 // newConfig applies the options. The informers read over loopback, for
 // admission and the controller alike; nothing starts them yet.
-func newConfig(o *Options, base *standaloneBase) (*apiserver.Config, informers.SharedInformerFactory, error) {
+func newConfig(o *Options, base base) (*apiserver.Config, informers.SharedInformerFactory, error) {
 	config := genericapiserver.NewRecommendedConfig(apiserver.Codecs)
 	namer := openapinamer.NewDefinitionNamer(apiserver.Scheme)
 	config.OpenAPIConfig = genericapiserver.DefaultOpenAPIConfig(openapi.GetOpenAPIDefinitions, namer)
@@ -147,6 +199,10 @@ func newConfig(o *Options, base *standaloneBase) (*apiserver.Config, informers.S
 	config.OpenAPIV3Config = genericapiserver.DefaultOpenAPIV3Config(openapi.GetOpenAPIDefinitions, namer)
 	config.OpenAPIV3Config.Info.Title = "network-apiserver"
 
+	cluster, err := base.clients()
+	if err != nil {
+		return nil, nil, err
+	}
 	var factory informers.SharedInformerFactory
 	steps := []func() error{
 		func() error { return o.ServerRun.ApplyTo(&config.Config) },
@@ -154,27 +210,28 @@ func newConfig(o *Options, base *standaloneBase) (*apiserver.Config, informers.S
 			return o.APIEnablement.ApplyTo(&config.Config, apiserver.DefaultResources(), apiserver.Scheme)
 		},
 		func() error { return o.Traces.ApplyTo(nil, &config.Config) },
-		func() error { return applyStorage(&config.Config, base.etcd.Endpoint) },
-		func() error { return base.applyServing(&config.Config, o.SecureServing) },
+		func() error { return base.applyStorage(&config.Config) },
+		func() error { return base.applyServing(&config.Config) },
 		func() error { return o.Audit.ApplyTo(&config.Config) },
-		func() error { return o.Features.ApplyTo(&config.Config, nil, nil) },
+		func() error { return o.Features.ApplyTo(&config.Config, cluster.kube, cluster.informers) },
 		func() (err error) {
 			factory, err = newInformers(config.LoopbackClientConfig)
 			return err
 		},
-		func() error { return applyAdmission(config, o.Admission, factory) },
+		func() error { return applyAdmission(config, o.Admission, cluster, factory) },
 	}
 	for _, step := range steps {
 		if err := step(); err != nil {
 			return nil, nil, err
 		}
 	}
+	config.SharedInformerFactory = cluster.informers
 	return &apiserver.Config{GenericConfig: config}, factory, nil
 }
 
 // applyStorage keeps Networks as v1 protobuf. The codec is made here because
 // the media type in EtcdOptions has no effect on a simple storage factory.
-func applyStorage(config *genericapiserver.Config, endpoint string) error {
+func applyStorage(config *genericapiserver.Config, o genericoptions.EtcdOptions) error {
 	codec, versioner, err := serverstorage.NewStorageCodec(serverstorage.StorageCodecConfig{
 		StorageMediaType:  runtime.ContentTypeProtobuf,
 		StorageSerializer: apiserver.Codecs,
@@ -184,13 +241,8 @@ func applyStorage(config *genericapiserver.Config, endpoint string) error {
 	if err != nil {
 		return fmt.Errorf("making the storage codec: %w", err)
 	}
-	etcd := genericoptions.NewEtcdOptions(storagebackend.NewDefaultConfig(etcdPrefix, codec))
-	etcd.StorageConfig.EncodeVersioner = versioner
-	etcd.StorageConfig.Transport.ServerList = []string{endpoint}
-	// The collector runs in kube-controller-manager. Without one an object
-	// deleted with --cascade=foreground would wait for it for ever.
-	etcd.EnableGarbageCollection = false
-	return etcd.ApplyTo(config)
+	o.StorageConfig.Codec, o.StorageConfig.EncodeVersioner = codec, versioner
+	return o.ApplyTo(config)
 }
 
 // newInformers speaks protobuf over loopback.
@@ -213,24 +265,24 @@ func newClients(loopback *rest.Config) (versioned.Interface, error) {
 	return clients, nil
 }
 
-// applyAdmission builds the plugin chain. The library wants clients of a
-// cluster even where no plugin uses one: these point nowhere.
-func applyAdmission(config *genericapiserver.RecommendedConfig, o *genericoptions.AdmissionOptions, factory informers.SharedInformerFactory) error {
-	nowhere := &rest.Config{Host: "https://127.0.0.1:1"}
-	kubeClient, err := kubernetes.NewForConfig(nowhere)
-	if err != nil {
-		return err
-	}
-	dynamicClient, err := dynamic.NewForConfig(nowhere)
-	if err != nil {
-		return err
-	}
-	var initializers []genericadmission.PluginInitializer
+// applyAdmission builds the plugin chain.
+func applyAdmission(config *genericapiserver.RecommendedConfig, o *genericoptions.AdmissionOptions, cluster *clusterClients, factory informers.SharedInformerFactory) error {
+	// No evaluator of its own is needed: objects are counted by count/networks.
+	initializers := []genericadmission.PluginInitializer{quotas{generic.NewConfiguration(nil, nil)}}
 	if config.MergedResourceConfig.ResourceEnabled(samplecrdv1.SchemeGroupVersion.WithResource("networks")) {
 		initializers = append(initializers, admission.NewInitializer(factory))
 	}
-	return o.ApplyTo(&config.Config, kubeinformers.NewSharedInformerFactory(kubeClient, 0), kubeClient, dynamicClient,
+	return o.ApplyTo(&config.Config, cluster.informers, cluster.kube, cluster.dynamic,
 		utilfeature.DefaultFeatureGate, config.EffectiveVersion, initializers...)
+}
+
+// quotas hands its configuration to the plugin ResourceQuota.
+type quotas struct{ quota.Configuration }
+
+func (q quotas) Initialize(plugin genericadmission.Interface) {
+	if wants, ok := plugin.(initializer.WantsQuotaConfiguration); ok {
+		wants.SetQuotaConfiguration(q.Configuration)
+	}
 }
 
 // addInformers starts those that were asked for, once the server listens; it is

@@ -17,29 +17,33 @@ import (
 	"k8s.io/apiserver/pkg/authorization/authorizerfactory"
 	genericapiserver "k8s.io/apiserver/pkg/server"
 	"k8s.io/apiserver/pkg/server/dynamiccertificates"
-	genericoptions "k8s.io/apiserver/pkg/server/options"
+	"k8s.io/client-go/rest"
 	"k8s.io/klog/v2"
 
+	"github.com/samplecrd/network-apiserver/pkg/controller/network"
+	"github.com/samplecrd/network-apiserver/pkg/neutron"
 	"github.com/samplecrd/network-apiserver/pkg/neutron/simulator"
 	"github.com/samplecrd/network-apiserver/pkg/standalone"
 )
 
 // standaloneBase is what a server without a cluster stands on.
 type standaloneBase struct {
-	dir       string
-	clusterID string
-	etcd      *standalone.Etcd
-	listener  net.Listener // of the API
-	pki       *standalone.PKI
-	neutron   net.Listener // of the simulator; nil where a cloud takes its place
-	cloud     string       // the name of that cloud
+	*Options
+	dir      string
+	marker   string // the cluster ID
+	etcd     *standalone.Etcd
+	listener net.Listener // of the API
+	pki      *standalone.PKI
+	neutron  net.Listener // of the simulator; nil where a cloud takes its place
 
 	closers []func() error // last one first
 }
 
+var _ base = &standaloneBase{}
+
 // startStandalone starts everything below the server, or nothing.
 func startStandalone(ctx context.Context, o *Options) (_ *standaloneBase, err error) {
-	b := &standaloneBase{clusterID: o.ClusterID}
+	b := &standaloneBase{Options: o, marker: o.ClusterID}
 	defer func() {
 		if err != nil {
 			b.close()
@@ -53,8 +57,8 @@ func startStandalone(ctx context.Context, o *Options) (_ *standaloneBase, err er
 		return nil, err
 	}
 	b.closers = append(b.closers, lock.Close)
-	if b.clusterID == "" {
-		if b.clusterID, err = standalone.ClusterID(b.dir); err != nil {
+	if b.marker == "" {
+		if b.marker, err = standalone.ClusterID(b.dir); err != nil {
 			return nil, err
 		}
 	}
@@ -69,7 +73,7 @@ func startStandalone(ctx context.Context, o *Options) (_ *standaloneBase, err er
 		return nil, err
 	}
 	b.closers = append(b.closers, func() error { b.etcd.Close(); return nil })
-	if b.cloud = o.OSCloud; b.cloud != "" {
+	if o.OSCloud != "" {
 		return b, nil
 	}
 	if err := b.startSimulator(ctx, o.SimulatorAddress); err != nil {
@@ -135,10 +139,52 @@ func (b *standaloneBase) context(parent context.Context) (context.Context, conte
 	return ctx, func() { cancel(nil) }
 }
 
+func (b *standaloneBase) applyStorage(config *genericapiserver.Config) error {
+	etcd := *b.Etcd
+	etcd.StorageConfig.Transport.ServerList = []string{b.etcd.Endpoint}
+	// The collector runs in kube-controller-manager. Without one an object
+	// deleted with --cascade=foreground would wait for it for ever.
+	etcd.EnableGarbageCollection = false
+	return applyStorage(config, etcd)
+}
+
+// clients point nowhere: the library wants some even where no plugin asks.
+func (b *standaloneBase) clients() (*clusterClients, error) {
+	return newClusterClients(&rest.Config{Host: "https://127.0.0.1:1"})
+}
+
+func (b *standaloneBase) clusterID(context.Context) (string, error) { return b.marker, nil }
+
+// The networks of a standalone server belong to a project of their own in the
+// simulator. A request without a token is an administrator's, and sees them.
+const (
+	simulatorProject = "standalone"
+	simulatorRegion  = "RegionOne"
+	simulatorToken   = "it:network-apiserver:" + simulatorProject + ":admin"
+)
+
+// cloud is the operator's, or the simulator.
+func (b *standaloneBase) cloud() (*neutron.Cloud, error) {
+	if b.OSCloud != "" {
+		return operatorsCloud(b.Options), nil
+	}
+	client, err := neutron.New(neutron.Options{
+		Endpoint:      b.neutronURL(),
+		Token:         simulatorToken,
+		ProjectID:     simulatorProject,
+		Region:        simulatorRegion,
+		WrapTransport: network.CountRequests,
+	})
+	if err != nil {
+		return nil, err
+	}
+	return neutron.NewStaticCloud(client), nil
+}
+
 // applyServing lets in who has a certificate for system:masters of our own CA,
 // and the loopback client; nobody else, on no path.
-func (b *standaloneBase) applyServing(config *genericapiserver.Config, o *genericoptions.SecureServingOptions) error {
-	serving := *o
+func (b *standaloneBase) applyServing(config *genericapiserver.Config) error {
+	serving := *b.SecureServing
 	serving.Listener = b.listener
 	if serving.ServerCert.CertKey.CertFile == "" {
 		cert, err := dynamiccertificates.NewStaticCertKeyContent("standalone", b.pki.ServingCert, b.pki.ServingKey)
@@ -171,12 +217,12 @@ func (b *standaloneBase) apiURL() string { return "https://" + b.listener.Addr()
 
 func (b *standaloneBase) neutronURL() string { return "http://" + b.neutron.Addr().String() }
 
-// printAddresses tells a person what to do next, once it can be done.
-func (b *standaloneBase) printAddresses(out io.Writer) error {
+// ready tells a person what to do next, once it can be done.
+func (b *standaloneBase) ready(out io.Writer) error {
 	if err := standalone.WriteKubeconfig(b.kubeconfig(), b.apiURL(), b.pki); err != nil {
 		return err
 	}
-	neutron := fmt.Sprintf("cloud %q of clouds.yaml", b.cloud)
+	neutron := fmt.Sprintf("cloud %q of clouds.yaml", b.OSCloud)
 	if b.neutron != nil {
 		neutron = b.neutronURL() + " (simulator)"
 	}

@@ -17,6 +17,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	"k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/tools/events"
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
@@ -54,12 +55,14 @@ const (
 type Controller struct {
 	clients   clientset.Interface
 	networks  listers.NetworkLister
-	synced    cache.InformerSynced
+	synced    cache.InformerSynced // of the handler
+	ignore    func() error         // takes the handler away
 	queue     workqueue.TypedRateLimitingInterface[cache.ObjectName]
 	backoff   workqueue.TypedRateLimiter[cache.ObjectName] // that of the queue
 	cloud     *neutron.Cloud
 	clusterID string
 	drift     Drift
+	recorder  events.EventRecorder
 
 	// turns holds one for each pass that is not just waiting for the API server.
 	turns        chan struct{}
@@ -81,6 +84,8 @@ type Options struct {
 	ResyncPeriod time.Duration
 	// Drift is what to do about what is found to differ. Default DriftCorrect.
 	Drift Drift
+	// Recorder is told when the reason of the conditions changes. nil: nobody is.
+	Recorder events.EventRecorder
 }
 
 // NewController returns a controller that makes networks in the cloud. The
@@ -96,6 +101,7 @@ func NewController(ctx context.Context, clients clientset.Interface, informer in
 		cloud:        cloud,
 		clusterID:    o.ClusterID,
 		drift:        o.Drift,
+		recorder:     o.Recorder,
 		turns:        make(chan struct{}, o.Workers),
 		resyncPeriod: o.ResyncPeriod,
 		clock:        clock.RealClock{},
@@ -124,6 +130,7 @@ func NewController(ctx context.Context, clients clientset.Interface, informer in
 	// Of the handler, not the informer alone: then all that was there at the
 	// start has been seen.
 	c.synced = registration.HasSynced
+	c.ignore = func() error { return informer.Informer().RemoveEventHandler(registration) }
 	return c, nil
 }
 
@@ -150,14 +157,19 @@ func (c *Controller) enqueue(obj any) {
 // for the API server in making a network, another uses to speak to Neutron.
 const passesPerTurn = 2
 
-// Run works until ctx ends, and returns when the last pass is over. The informer
-// must be started by the caller.
+// Run works until ctx ends, and returns when the last pass is over; that is the
+// end of this controller. The informer must be started by the caller.
 func (c *Controller) Run(ctx context.Context) {
 	defer utilruntime.HandleCrashWithContext(ctx)
 	logger := klog.FromContext(ctx)
 	var running sync.WaitGroup
 	defer running.Wait()
 	defer c.queue.ShutDown()
+	defer func() {
+		if err := c.ignore(); err != nil {
+			logger.Error(err, "Removing the handler of Networks")
+		}
+	}()
 
 	logger.Info("Starting Network control loop")
 	logger.Info("Waiting for informer caches to sync")

@@ -8,7 +8,9 @@ import (
 	"math"
 	"net/netip"
 	"slices"
+	"strings"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -188,8 +190,30 @@ func (p *pass) putStatus(ctx context.Context, status *samplecrdv1.NetworkStatus)
 	if err != nil {
 		return fmt.Errorf("writing the status of Network %s: %w", klog.KObj(network), err)
 	}
+	p.announce(p.network.Status.Conditions, written.Status.Conditions)
 	p.network = written
 	return nil
+}
+
+// maxNote is what an Event holds, in bytes.
+const maxNote = 1024
+
+// announce sends an Event where the reason is another than before.
+func (p *pass) announce(before, after []metav1.Condition) {
+	was, is := meta.FindStatusCondition(before, samplecrdv1.ConditionProgressing), meta.FindStatusCondition(after, samplecrdv1.ConditionProgressing)
+	if p.recorder == nil || is == nil || was != nil && was.Reason == is.Reason {
+		return
+	}
+	eventType := corev1.EventTypeWarning
+	switch is.Reason {
+	case samplecrdv1.ReasonSuccess, samplecrdv1.ReasonCreating, samplecrdv1.ReasonUpdating, samplecrdv1.ReasonDeleting, samplecrdv1.ReasonPaused:
+		eventType = corev1.EventTypeNormal
+	}
+	note := is.Message
+	if len(note) > maxNote {
+		note = strings.ToValidUTF8(note[:maxNote-3], "") + "..."
+	}
+	p.recorder.Eventf(p.network, nil, eventType, is.Reason, "Reconcile", "%s", note)
 }
 
 // observed returns the status with what is there in Neutron. A pass that did
