@@ -44,8 +44,10 @@ func addController(ctx context.Context, server *genericapiserver.GenericAPIServe
 			return err
 		}
 	}
+	networks := factory.Samplecrd().V1().Networks()
+	networks.Informer() // asked for before the factory is started; the controller is made later
 	work := func(ctx context.Context) error {
-		controller, err := network.NewController(ctx, clients, factory.Samplecrd().V1().Networks(), cloud, options)
+		controller, err := network.NewController(ctx, clients, networks, cloud, options)
 		if err != nil {
 			return err
 		}
