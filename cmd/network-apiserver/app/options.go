@@ -204,8 +204,14 @@ func (o *Options) Validate() error {
 // validateMode tells apart what a server needs in a cluster and without one.
 func (o *Options) validateMode() (errs []error) {
 	if !o.Standalone {
+		if len(o.Etcd.StorageConfig.Transport.ServerList) == 0 {
+			return []error{errors.New("--standalone must be given, or --etcd-servers to run behind a kube-apiserver")}
+		}
 		if o.DataDir != "" {
 			errs = append(errs, errors.New("--data-dir is of --standalone: in a cluster all state is in --etcd-servers"))
+		}
+		if o.SecureServing.BindPort == 0 {
+			errs = append(errs, errors.New("--secure-port 0 is of --standalone: kube-apiserver must know the port"))
 		}
 		if o.Controller && o.OSCloud == "" {
 			errs = append(errs, errors.New("--os-cloud must be given, or --controller=false"))

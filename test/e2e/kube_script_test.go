@@ -1,0 +1,49 @@
+//go:build kube
+
+package e2e
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"sync"
+	"testing"
+)
+
+// testScripts runs the scripts of a standalone server through kube-apiserver,
+// unchanged: each with a server, a store and a Neutron of its own.
+func (c *cluster) testScripts(t *testing.T) {
+	var mu sync.Mutex // of the one place behind the Service
+	started := 0
+	c.newNamespace(t, "other", nil) // which a script writes to
+	begin := func(flags ...string) func(testing.TB, ...string) run {
+		return func(t testing.TB, more ...string) run {
+			mu.Lock()
+			t.Cleanup(mu.Unlock)
+			started++
+			o := newCloud(t)
+			o.inProject(t, "standalone")
+			flags := append([]string{"--cluster-id=e2e", fmt.Sprintf("--etcd-prefix=/script-%d", started)}, flags...)
+			r := c.startReplica(t, o, append(flags, more...)...)
+			c.waitServed(t)
+			s := *c.server
+			s.log = r.log
+			return run{t: t, server: &s, neutron: o.neutron}
+		}
+	}
+	runScripts(t, "testdata/script", begin())
+	runScripts(t, "testdata/drift", begin("--resync-period=1s"))
+}
+
+// inProject has the cloud demo lead to that project.
+func (o *cloud) inProject(t testing.TB, name string) {
+	t.Helper()
+	content, err := os.ReadFile(o.configFile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	content = bytes.Replace(content, []byte(`"project_name":"demo"`), []byte(`"project_name":"`+name+`"`), 1)
+	if err := os.WriteFile(o.configFile, content, 0o600); err != nil {
+		t.Fatal(err)
+	}
+}

@@ -1,0 +1,265 @@
+//go:build kube
+
+package e2e
+
+import (
+	"bufio"
+	"context"
+	"crypto/tls"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/clientcmd"
+
+	samplecrdv1 "github.com/samplecrd/network-apiserver/pkg/apis/samplecrd/v1"
+	"github.com/samplecrd/network-apiserver/pkg/generated/clientset/versioned"
+)
+
+// serverNamespace is that of the manifests.
+const serverNamespace = "network-apiserver"
+
+// TestKube drives the server behind a real kube-apiserver.
+func TestKube(t *testing.T) {
+	c := startCluster(t)
+	t.Run("Scripts", c.testScripts)
+}
+
+// cluster is a Kubernetes control plane from source, with our manifests in it
+// and our Service at a balancer of the test.
+type cluster struct {
+	*server  // a client's view of it, through the aggregator as its administrator
+	balancer *balancer
+	vars     map[string]string // what a server needs to join
+	kube     *kubernetes.Clientset
+	networks *versioned.Clientset
+}
+
+// startCluster runs it until the end of the test. Its programs are those that
+// "make kube-build" put into bin/.
+func startCluster(t *testing.T) *cluster {
+	t.Helper()
+	bin, err := filepath.Abs("../../bin")
+	if err != nil {
+		t.Fatal(err)
+	}
+	data := t.TempDir()
+	// Not of the context of the test: it is asked to end, not killed.
+	command := exec.CommandContext(context.WithoutCancel(t.Context()), filepath.Join(bin, "kube"), "-bin", bin, "-data", data)
+	s := &server{kubeconfig: filepath.Join(data, "kubeconfig"), log: &output{}, ended: make(chan struct{})}
+	stderr, err := command.StderrPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := command.Start(); err != nil {
+		t.Fatalf("%v: run make kube-build", err)
+	}
+	s.process = command.Process
+	t.Cleanup(func() {
+		s.stop(t)
+		if t.Failed() {
+			t.Logf("kube, process %d:\n%s", s.process.Pid, s.log)
+		}
+	})
+	ready := make(chan struct{})
+	go func() {
+		defer close(s.ended)
+		for lines := bufio.NewScanner(stderr); lines.Scan(); {
+			_, _ = s.log.Write(append(lines.Bytes(), '\n'))
+			if strings.HasPrefix(lines.Text(), "export KUBECONFIG=") {
+				close(ready)
+			}
+		}
+		s.err = command.Wait()
+	}()
+	select {
+	case <-ready:
+	case <-s.ended:
+		t.Fatalf("kube ended before it was ready: %v", s.err)
+	case <-time.After(startDeadline):
+		t.Fatalf("kube was not ready after %v", startDeadline)
+	}
+	c := &cluster{server: s, balancer: newBalancer(t), vars: readVars(t, filepath.Join(data, "env")), networks: newClients(t, s)}
+	config, err := clientcmd.BuildConfigFromFlags("", s.kubeconfig)
+	if err != nil {
+		t.Fatal(err)
+	}
+	config.QPS = -1
+	if c.kube, err = kubernetes.NewForConfig(config); err != nil {
+		t.Fatal(err)
+	}
+	c.install(t)
+	return c
+}
+
+func readVars(t *testing.T, path string) map[string]string {
+	t.Helper()
+	content, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	vars := map[string]string{}
+	for line := range strings.Lines(string(content)) {
+		name, value, _ := strings.Cut(strings.TrimSpace(line), "=")
+		vars[name] = value
+	}
+	return vars
+}
+
+// install applies the manifests as a person would. No pod runs without a node:
+// the Service points to processes of the test instead.
+func (c *cluster) install(t *testing.T) {
+	t.Helper()
+	c.kubectl(t, "apply", "-k", absolute(t, "../../artifacts/overlays/self-registered"))
+	c.kubectl(t, "patch", "service", "network-apiserver", "-n", serverNamespace, "--type=json", "-p", fmt.Sprintf(
+		`[{"op":"replace","path":"/spec","value":{"type":"ExternalName","externalName":"localhost","ports":[{"port":%d}]}}]`, c.balancer.port))
+}
+
+func absolute(t testing.TB, path string) string {
+	t.Helper()
+	path, err := filepath.Abs(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// replica is one network-apiserver behind the Service.
+type replica struct {
+	*server
+	port int
+}
+
+// startReplica runs network-apiserver as the service account of the manifests,
+// with what their Deployment says, and returns when it is ready.
+func (c *cluster) startReplica(t testing.TB, o *cloud, flags ...string) *replica {
+	t.Helper()
+	r := c.launchReplica(t, o, flags...)
+	r.waitReady(t)
+	return r
+}
+
+// launchReplica does not wait.
+func (c *cluster) launchReplica(t testing.TB, o *cloud, flags ...string) *replica {
+	t.Helper()
+	r := &replica{server: &server{log: &output{}, ended: make(chan struct{})}, port: freePort(t)}
+	command := program(context.WithoutCancel(t.Context()), append([]string{
+		"--secure-port", strconv.Itoa(r.port),
+		"--kubeconfig", c.vars["SERVER_KUBECONFIG"],
+		"--etcd-servers", c.vars["ETCD_SERVERS"],
+		"--etcd-cafile", c.vars["ETCD_CAFILE"],
+		"--etcd-certfile", c.vars["ETCD_CERTFILE"],
+		"--etcd-keyfile", c.vars["ETCD_KEYFILE"],
+		"--os-cloud", osCloud,
+		"--enable-priority-and-fairness",
+		"--register-apiservice",
+		"--service-namespace", serverNamespace,
+		"--service-port", strconv.Itoa(c.balancer.port),
+		"--leader-elect-resource-namespace", serverNamespace,
+		"--leader-elect-lease-duration=4s", "--leader-elect-renew-deadline=3s", "--leader-elect-retry-period=500ms",
+		"--shutdown-delay-duration=1s",
+	}, flags...)...)
+	command.Env = []string{"OS_CLIENT_CONFIG_FILE=" + o.configFile}
+	command.Stdout, command.Stderr = r.log, r.log
+	if err := command.Start(); err != nil {
+		t.Fatal(err)
+	}
+	r.process = command.Process
+	go func() {
+		defer close(r.ended)
+		r.err = command.Wait()
+	}()
+	c.balancer.add(r.port)
+	t.Cleanup(func() {
+		r.stop(t)
+		c.balancer.remove(r.port)
+		if t.Failed() {
+			t.Logf("network-apiserver, process %d, on port %d:\n%s", r.process.Pid, r.port, r.log)
+		}
+	})
+	return r
+}
+
+func (r *replica) waitReady(t testing.TB) {
+	t.Helper()
+	err := wait.PollUntilContextTimeout(t.Context(), eventuallyInterval, startDeadline, true, func(ctx context.Context) (bool, error) {
+		select {
+		case <-r.ended:
+			return false, fmt.Errorf("it ended: %w", r.err)
+		default:
+			return ready(ctx, r.port), nil
+		}
+	})
+	if err != nil {
+		t.Fatalf("network-apiserver is not ready: %v\n%s", err, r.log)
+	}
+}
+
+// waitServed waits until the aggregator serves the group: it looks for servers
+// only every few seconds.
+func (c *cluster) waitServed(t testing.TB) {
+	t.Helper()
+	var err error
+	waitErr := wait.PollUntilContextTimeout(t.Context(), eventuallyInterval, startDeadline, true, func(ctx context.Context) (bool, error) {
+		for _, version := range []string{"v1", "v2alpha1"} {
+			if err = c.networks.RESTClient().Get().AbsPath("/apis/"+samplecrdv1.GroupName, version, "networks").Do(ctx).Error(); err != nil {
+				return false, nil
+			}
+		}
+		return true, nil
+	})
+	if waitErr != nil {
+		t.Fatalf("the aggregator does not serve the group: %v", err)
+	}
+}
+
+// newNamespace makes a namespace. It stays: what is in it may outlive the test.
+func (c *cluster) newNamespace(t testing.TB, name string, annotations map[string]string) string {
+	t.Helper()
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name, Annotations: annotations}}
+	if _, err := c.kube.CoreV1().Namespaces().Create(t.Context(), namespace, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	return name
+}
+
+// freePort returns one that was free a moment ago.
+func freePort(t testing.TB) int {
+	t.Helper()
+	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer listener.Close()
+	return listener.Addr().(*net.TCPAddr).Port
+}
+
+// probe asks as a kubelet does, who does not verify either.
+var probe = &http.Client{
+	Timeout:   5 * time.Second,
+	Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, DisableKeepAlives: true},
+}
+
+func ready(ctx context.Context, port int) bool {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, fmt.Sprintf("https://127.0.0.1:%d/readyz", port), http.NoBody)
+	if err != nil {
+		return false
+	}
+	response, err := probe.Do(request)
+	if err != nil {
+		return false
+	}
+	response.Body.Close()
+	return response.StatusCode == http.StatusOK
+}
