@@ -5,6 +5,7 @@ SHELL := /bin/bash
 KUBE_VERSION := v1.37.2
 GOLANGCI_LINT_VERSION := v2.15.0
 DATA_DIR ?= .data
+KUBE_DIR ?= .kube
 SECURE_PORT ?= 0
 # Where test binaries and tools go.
 BIN := bin
@@ -28,8 +29,19 @@ run: build ## Build and start everything in one process, state in DATA_DIR.
 .PHONY: kubectl
 kubectl: $(BIN)/kubectl ## Build a kubectl into bin/.
 
-$(BIN)/kubectl: hack/kubectl/main.go hack/kubectl/go.mod hack/kubectl/go.sum
-	cd hack/kubectl && go build -ldflags "-X $(version).gitVersion=$(KUBE_VERSION) -X $(version).gitMajor=1 -X $(version).gitMinor=37" -o $(CURDIR)/$@ .
+kube_build := go build -ldflags "-X $(version).gitVersion=$(KUBE_VERSION) -X $(version).gitMajor=1 -X $(version).gitMinor=37" -o $(CURDIR)/$(BIN)
+
+$(BIN)/kubectl: hack/kube/go.mod hack/kube/go.sum
+	cd hack/kube && $(kube_build)/ k8s.io/kubernetes/cmd/kubectl
+
+.PHONY: kube-build
+kube-build: ## Build a Kubernetes control plane into bin/ (11 minutes the first time).
+	cd hack/kube && $(kube_build)/etcd go.etcd.io/etcd/server/v3
+	cd hack/kube && $(kube_build)/ . $(addprefix k8s.io/kubernetes/cmd/,kube-apiserver kube-controller-manager kubectl)
+
+.PHONY: kube
+kube: kube-build build ## Start a Kubernetes control plane with the server registered, state in KUBE_DIR.
+	exec $(BIN)/kube -bin $(BIN) -data $(KUBE_DIR) -- hack/kube/register.sh
 
 .PHONY: test
 test: ## Run all tests with the race detector.
@@ -38,6 +50,10 @@ test: ## Run all tests with the race detector.
 .PHONY: e2e-neutron
 e2e-neutron: ## Run contract suite and server against a real Neutron (Debian, as root; 9 minutes).
 	hack/neutron/e2e.sh
+
+.PHONY: e2e
+e2e: kube-build ## Drive the server behind a real kube-apiserver (9 minutes).
+	go test -race -count=1 -timeout 25m -tags kube -run '^TestKube' ./test/e2e
 
 .PHONY: bench
 bench: ## Compare the controller with a plain loop, and measure resync and lists.
@@ -66,7 +82,7 @@ verify-generate: generate
 .PHONY: verify-tidy
 verify-tidy:
 	go mod tidy -diff
-	cd hack/kubectl && go mod tidy -diff
+	cd hack/kube && go mod tidy -diff
 	@unformatted=$$(gofmt -l cmd hack pkg test); \
 	if [ -n "$$unformatted" ]; then echo "gofmt would change:"; echo "$$unformatted"; exit 1; fi
 

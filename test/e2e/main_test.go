@@ -37,7 +37,7 @@ func buildAndRun(m *testing.M) (int, error) {
 	if err := build(programs, "../..", "./cmd/...", "+network-apiserver.e2e", serverFlags...); err != nil {
 		return 0, err
 	}
-	if err := build(programs, "../../hack/kubectl", ".", ""); err != nil {
+	if err := build(programs, "../../hack/kube", "k8s.io/kubernetes/cmd/kubectl", ""); err != nil {
 		return 0, err
 	}
 	if err := os.Setenv("PATH", programs+string(os.PathListSeparator)+os.Getenv("PATH")); err != nil {
