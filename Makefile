@@ -26,18 +26,23 @@ build: ## Build all programs into bin/.
 run: build ## Build and start everything in one process, state in DATA_DIR.
 	exec $(BIN)/network-apiserver --standalone --data-dir $(DATA_DIR) --secure-port $(SECURE_PORT)
 
+# Kubernetes as it is released; hack/kube/go.mod pins it.
+KUBE_LDFLAGS := -X $(version).gitVersion=$(KUBE_VERSION) -X $(version).gitMajor=1 -X $(version).gitMinor=37
+
 .PHONY: kubectl
 kubectl: $(BIN)/kubectl ## Build a kubectl into bin/.
 
-kube_build := go build -ldflags "-X $(version).gitVersion=$(KUBE_VERSION) -X $(version).gitMajor=1 -X $(version).gitMinor=37" -o $(CURDIR)/$(BIN)
-
-$(BIN)/kubectl: hack/kube/go.mod hack/kube/go.sum
-	cd hack/kube && $(kube_build)/ k8s.io/kubernetes/cmd/kubectl
-
 .PHONY: kube-build
-kube-build: ## Build a Kubernetes control plane into bin/ (11 minutes the first time).
-	cd hack/kube && $(kube_build)/etcd go.etcd.io/etcd/server/v3
-	cd hack/kube && $(kube_build)/ . $(addprefix k8s.io/kubernetes/cmd/,kube-apiserver kube-controller-manager kubectl)
+kube-build: $(addprefix $(BIN)/,kube etcd kube-apiserver kube-controller-manager kubectl) ## Build a control plane into bin/ (11 minutes the first time).
+
+$(BIN)/kube-apiserver $(BIN)/kube-controller-manager $(BIN)/kubectl: hack/kube/go.mod hack/kube/go.sum
+	cd hack/kube && go build -ldflags "$(KUBE_LDFLAGS)" -o $(CURDIR)/$@ k8s.io/kubernetes/cmd/$(@F)
+
+$(BIN)/etcd: hack/kube/go.mod hack/kube/go.sum
+	cd hack/kube && go build -o $(CURDIR)/$@ go.etcd.io/etcd/server/v3
+
+$(BIN)/kube: $(wildcard hack/kube/*.go) hack/kube/go.mod hack/kube/go.sum
+	cd hack/kube && go build -o $(CURDIR)/$@ .
 
 .PHONY: kube
 kube: kube-build build ## Start a Kubernetes control plane with the server registered, state in KUBE_DIR.

@@ -36,6 +36,7 @@ var layers = []struct {
 	{"pkg/apis/samplecrd/...", hub, "rules for objects know the hub alone"},
 	{"pkg/registry/...", "pkg/apis/...", "storage needs nothing but the types and their rules"},
 	{"pkg/apiserver/admission/...", "pkg/apis/... pkg/generated/... pkg/apiserver/admission", "a plugin judges objects, and sees others through informers"},
+	{"pkg/registration", "", "it is told the versions, and knows nothing of what is served"},
 	{"pkg/apiserver", "pkg/apis/... pkg/registry/...", "the server installs storage, and builds without controller and Neutron"},
 
 	// The controller half.

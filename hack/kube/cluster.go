@@ -54,7 +54,8 @@ func (c *cluster) etcdURL() string {
 	return secureURL(c.ports.Etcd)
 }
 
-// start returns when all components are ready. From then on the first that ends, unasked, calls fail.
+// start returns when all components are ready. One that ends calls fail; the first that is seen to end may be
+// one that could not do without another.
 func (c *cluster) start(ctx context.Context, fail context.CancelCauseFunc) error {
 	for _, component := range c.components() {
 		if err := c.startComponent(ctx, component, fail); err != nil {
@@ -155,6 +156,6 @@ func (c *cluster) run(ctx context.Context, args []string) (int, error) {
 func (c *cluster) stop() {
 	for _, p := range slices.Backward(c.running) {
 		p.stop()
-		fmt.Fprintf(os.Stderr, "stopped %s, %v\n", filepath.Base(p.command.Path), p.command.ProcessState)
+		fmt.Fprintf(os.Stderr, "ended %s, %v\n", filepath.Base(p.command.Path), p.command.ProcessState)
 	}
 }

@@ -90,9 +90,16 @@ func (c *cluster) components() []component {
 			"--root-ca-file=" + c.pki.ca.file,
 			"--service-account-private-key-file=" + c.pki.serviceAccountKey,
 			"--use-service-account-credentials",
+			// Each controller asks for credentials; the usual limits make a queue of them.
+			"--kube-api-qps=1000",
+			"--kube-api-burst=1000",
 		},
 		client: c.pki.adminProbe,
-		ready:  []string{secureURL(c.ports.ControllerManager) + "/healthz"},
+		ready: []string{
+			secureURL(c.ports.ControllerManager) + "/healthz",
+			// It says that it is healthy before its controllers run. This is what they make first of all in a new cluster.
+			apiserver + "/api/v1/namespaces/default/serviceaccounts/default",
+		},
 	}}
 }
 

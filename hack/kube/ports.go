@@ -67,7 +67,7 @@ func listen(ctx context.Context, port int) (net.Listener, error) {
 		return config.Listen(ctx, "tcp", address(port))
 	}
 	for {
-		port = lowestPort + rand.IntN(highestPort-lowestPort+1)
+		port = lowestPort + rand.IntN(highestPort-lowestPort+1) //nolint:gosec // a port is no secret
 		listener, err := config.Listen(ctx, "tcp", address(port))
 		if !errors.Is(err, syscall.EADDRINUSE) {
 			return listener, err

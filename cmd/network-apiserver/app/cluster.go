@@ -5,13 +5,17 @@ import (
 	"fmt"
 	"io"
 
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	genericapiserver "k8s.io/apiserver/pkg/server"
 	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/klog/v2"
+	"k8s.io/kube-aggregator/pkg/client/clientset_generated/clientset"
 
-	"github.com/samplecrd/network-apiserver/pkg/controller/cluster"
+	"github.com/samplecrd/network-apiserver/pkg/controller"
+	"github.com/samplecrd/network-apiserver/pkg/controller/deployment"
 	"github.com/samplecrd/network-apiserver/pkg/controller/network"
 	"github.com/samplecrd/network-apiserver/pkg/neutron"
+	"github.com/samplecrd/network-apiserver/pkg/registration"
 )
 
 // clusterBase is what a server behind a kube-apiserver stands on: that, and an
@@ -19,11 +23,15 @@ import (
 type clusterBase struct {
 	*Options
 	clusterClients *clusterClients
+	aggregator     clientset.Interface
+	versions       []schema.GroupVersion // that are served
 }
 
 var _ base = &clusterBase{}
 
-func newCluster(o *Options) (*clusterBase, error) {
+// newCluster finds the cluster and, where the server registers itself, its
+// serving certificate there.
+func newCluster(ctx context.Context, o *Options) (*clusterBase, error) {
 	config, err := clientcmd.BuildConfigFromFlags("", o.CoreAPI.CoreAPIKubeconfigPath)
 	if err != nil {
 		return nil, fmt.Errorf("finding the cluster: %w", err)
@@ -32,7 +40,30 @@ func newCluster(o *Options) (*clusterBase, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &clusterBase{o, clients}, nil
+	aggregator, err := clientset.NewForConfig(config)
+	if err != nil {
+		return nil, fmt.Errorf("making the client for APIServices: %w", err)
+	}
+	versions, err := o.servedVersions()
+	if err != nil {
+		return nil, err
+	}
+	b := &clusterBase{Options: o, clusterClients: clients, aggregator: aggregator, versions: versions}
+	if o.RegisterAPIService {
+		registrar, err := registration.New(ctx, clients.kube, aggregator, registration.Options{
+			Versions:         versions,
+			ServiceNamespace: o.ServiceNamespace,
+			ServiceName:      o.ServiceName,
+			ServicePort:      o.ServicePort,
+			SecretName:       o.ServiceName + "-serving",
+		})
+		if err != nil {
+			return nil, err
+		}
+		// The server runs what its certificate comes from.
+		o.SecureServing.ServerCert.GeneratedCert = registrar
+	}
+	return b, nil
 }
 
 func (b *clusterBase) applyStorage(config *genericapiserver.Config) error {
@@ -60,12 +91,28 @@ func (b *clusterBase) clusterID(ctx context.Context) (string, error) {
 	if b.ClusterID != "" {
 		return b.ClusterID, nil
 	}
-	return cluster.ID(ctx, b.clusterClients.kube)
+	return controller.ClusterID(ctx, b.clusterClients.kube)
+}
+
+func (b *clusterBase) cluster() (*controller.Cluster, error) {
+	pool, err := deployment.ParsePool(b.DeploymentCIDRPool)
+	if err != nil {
+		return nil, err
+	}
+	return &controller.Cluster{
+		Clients:        b.clusterClients.kube,
+		Deployments:    b.clusterClients.informers.Apps().V1().Deployments(),
+		CIDRPool:       pool,
+		LeaderElection: b.LeaderElection,
+	}, nil
 }
 
 func (b *clusterBase) cloud() (*neutron.Cloud, error) { return operatorsCloud(b.Options), nil }
 
-func (b *clusterBase) ready(io.Writer) error {
+func (b *clusterBase) ready(ctx context.Context, _ io.Writer) error {
+	if !b.RegisterAPIService {
+		go registration.WatchCRD(ctx, b.aggregator, b.versions...)
+	}
 	klog.Info("network-apiserver is ready")
 	return nil
 }

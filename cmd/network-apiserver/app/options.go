@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	utilvalidation "k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apiserver/pkg/admission/plugin/namespace/lifecycle"
 	mutatingadmissionpolicy "k8s.io/apiserver/pkg/admission/plugin/policy/mutating"
@@ -25,12 +26,14 @@ import (
 	logsapi "k8s.io/component-base/logs/api/v1"
 	"k8s.io/component-base/metrics"
 
+	"github.com/samplecrd/network-apiserver/pkg/apis/samplecrd"
 	samplecrdv1 "github.com/samplecrd/network-apiserver/pkg/apis/samplecrd/v1"
 	"github.com/samplecrd/network-apiserver/pkg/apiserver"
 	"github.com/samplecrd/network-apiserver/pkg/apiserver/admission/cidrpolicy"
 	"github.com/samplecrd/network-apiserver/pkg/apiserver/admission/defaultcredentials"
 	"github.com/samplecrd/network-apiserver/pkg/apiserver/admission/privilegedfields"
-	"github.com/samplecrd/network-apiserver/pkg/controller/cluster"
+	"github.com/samplecrd/network-apiserver/pkg/controller"
+	"github.com/samplecrd/network-apiserver/pkg/controller/deployment"
 	"github.com/samplecrd/network-apiserver/pkg/controller/network"
 )
 
@@ -52,6 +55,15 @@ type Options struct {
 	ResyncPeriod time.Duration
 	// Drift is what to do about a network that was changed in Neutron.
 	Drift string
+	// DeploymentCIDRPool is where the CIDRs of Networks for Deployments come from.
+	DeploymentCIDRPool string
+	// RegisterAPIService makes the server keep its own serving certificate and
+	// its APIServices.
+	RegisterAPIService bool
+	// ServiceNamespace, ServiceName and ServicePort are where kube-apiserver
+	// reaches the server.
+	ServiceNamespace, ServiceName string
+	ServicePort                   int32
 	// LeaderElection is that of the controller in a cluster.
 	LeaderElection componentbaseconfig.LeaderElectionConfiguration
 	// ClusterID is the part of the owner marker that tells clusters apart.
@@ -86,12 +98,16 @@ var clusterPlugins = slices.DeleteFunc(slices.Clone(pluginOrder), func(name stri
 // NewOptions returns the defaults.
 func NewOptions() *Options {
 	o := &Options{
-		SimulatorAddress: "127.0.0.1:0",
-		Controller:       true,
-		Workers:          8,
-		ResyncPeriod:     10 * time.Minute,
-		Drift:            string(network.DriftCorrect),
-		LeaderElection:   cluster.NewLeaderElection(),
+		SimulatorAddress:   "127.0.0.1:0",
+		Controller:         true,
+		Workers:            8,
+		ResyncPeriod:       10 * time.Minute,
+		Drift:              string(network.DriftCorrect),
+		DeploymentCIDRPool: "10.128.0.0/9",
+		ServiceNamespace:   controller.OwnNamespace(),
+		ServiceName:        "network-apiserver",
+		ServicePort:        443,
+		LeaderElection:     controller.NewLeaderElection(),
 
 		ServerRun:      genericoptions.NewServerRunOptions(),
 		Etcd:           genericoptions.NewEtcdOptions(storagebackend.NewDefaultConfig(etcdPrefix, nil)),
@@ -134,6 +150,12 @@ func (o *Options) Flags() (fss cliflag.NamedFlagSets) {
 	fs.DurationVar(&o.ResyncPeriod, "resync-period", o.ResyncPeriod, "How often all Networks are compared with Neutron, give or take a tenth; also done at start. At least 1s.")
 	fs.StringVar(&o.Drift, "drift", o.Drift, "What to do about a network that someone changes in Neutron: Correct makes it as declared again, Report leaves it and says so in the conditions until the spec changes.")
 	fs.StringVar(&o.ClusterID, "cluster-id", o.ClusterID, "Part of the owner marker in Neutron that tells clusters apart, at most 63 characters. Default: a UUID kept in --data-dir.")
+	fs.StringVar(&o.DeploymentCIDRPool, "deployment-cidr-pool", o.DeploymentCIDRPool, "CIDR from which Deployments annotated with samplecrd.k8s.io/network: \"true\" get theirs, a /24 each (IPv6: a /64). In a cluster only.")
+	registration := fss.FlagSet("registration")
+	registration.BoolVar(&o.RegisterAPIService, "register-apiservice", o.RegisterAPIService, "Register with kube-apiserver: keep a serving certificate in the Secret SERVICE-serving, which all replicas share, and the APIServices that trust it.")
+	registration.StringVar(&o.ServiceNamespace, "service-namespace", o.ServiceNamespace, "Namespace of the Service by which kube-apiserver reaches this server, and of the Secret.")
+	registration.StringVar(&o.ServiceName, "service-name", o.ServiceName, "Name of that Service.")
+	registration.Int32Var(&o.ServicePort, "service-port", o.ServicePort, "Port of that Service.")
 	componentbaseoptions.BindLeaderElectionFlags(&o.LeaderElection, fss.FlagSet("leader election"))
 	o.ServerRun.AddUniversalFlags(fss.FlagSet("generic"))
 	secureServing := fss.FlagSet("secure serving")
@@ -157,7 +179,6 @@ func (o *Options) Flags() (fss cliflag.NamedFlagSets) {
 func (o *Options) Complete() {
 	if o.Standalone {
 		o.Admission.DefaultOffPlugins.Insert(clusterPlugins...)
-		o.LeaderElection.LeaderElect = false // the lock on the folder is one
 	}
 	for _, kubeconfig := range []*string{&o.Authentication.RemoteKubeConfigFile, &o.Authorization.RemoteKubeConfigFile} {
 		*kubeconfig = cmp.Or(*kubeconfig, o.CoreAPI.CoreAPIKubeconfigPath)
@@ -179,15 +200,18 @@ func (o *Options) Validate() error {
 	if drift := network.Drift(o.Drift); drift != network.DriftCorrect && drift != network.DriftReport {
 		errs = append(errs, fmt.Errorf("--drift %q must be %s or %s", o.Drift, network.DriftCorrect, network.DriftReport))
 	}
+	if _, err := deployment.ParsePool(o.DeploymentCIDRPool); err != nil {
+		errs = append(errs, fmt.Errorf("--deployment-cidr-pool: %w", err))
+	}
 	// As a label value it leaves room in Neutron's description (255 characters)
 	// and has none of the characters that end a part of the owner marker.
 	for _, problem := range utilvalidation.IsValidLabelValue(o.ClusterID) {
 		errs = append(errs, fmt.Errorf("--cluster-id %q: %s", o.ClusterID, problem))
 	}
-	resources, err := resourceconfig.MergeAPIResourceConfigs(apiserver.DefaultResources(), o.APIEnablement.RuntimeConfig, apiserver.Scheme)
+	versions, err := o.servedVersions()
 	if err != nil {
-		errs = append(errs, fmt.Errorf("--runtime-config: %w", err))
-	} else if o.Controller && !resources.ResourceEnabled(samplecrdv1.SchemeGroupVersion.WithResource("networks")) {
+		errs = append(errs, err)
+	} else if o.Controller && !slices.Contains(versions, samplecrdv1.SchemeGroupVersion) {
 		errs = append(errs, fmt.Errorf("--runtime-config switches off %s, which the controller reads: add --controller=false", samplecrdv1.SchemeGroupVersion))
 	}
 	errs = append(errs, o.ServerRun.Validate()...)
@@ -199,6 +223,18 @@ func (o *Options) Validate() error {
 	errs = append(errs, o.Traces.Validate()...)
 	errs = append(errs, o.Metrics.Validate()...)
 	return errors.Join(errs...)
+}
+
+// servedVersions are those of --runtime-config, the preferred one first.
+func (o *Options) servedVersions() ([]schema.GroupVersion, error) {
+	resources, err := resourceconfig.MergeAPIResourceConfigs(apiserver.DefaultResources(), o.APIEnablement.RuntimeConfig, apiserver.Scheme)
+	if err != nil {
+		return nil, fmt.Errorf("--runtime-config: %w", err)
+	}
+	versions := apiserver.Scheme.PrioritizedVersionsForGroup(samplecrd.GroupName)
+	return slices.DeleteFunc(versions, func(version schema.GroupVersion) bool {
+		return !resources.ResourceEnabled(version.WithResource("networks"))
+	}), nil
 }
 
 // validateMode tells apart what a server needs in a cluster and without one.
@@ -213,6 +249,9 @@ func (o *Options) validateMode() (errs []error) {
 		if o.SecureServing.BindPort == 0 {
 			errs = append(errs, errors.New("--secure-port 0 is of --standalone: kube-apiserver must know the port"))
 		}
+		if files := o.SecureServing.ServerCert.CertKey.CertFile != ""; files == o.RegisterAPIService {
+			errs = append(errs, errors.New("either --tls-cert-file and --tls-private-key-file must be given, or --register-apiservice"))
+		}
 		if o.Controller && o.OSCloud == "" {
 			errs = append(errs, errors.New("--os-cloud must be given, or --controller=false"))
 		}
@@ -225,6 +264,9 @@ func (o *Options) validateMode() (errs []error) {
 	}
 	if len(o.Etcd.StorageConfig.Transport.ServerList) > 0 {
 		errs = append(errs, errors.New("--etcd-servers is of a server in a cluster: not with --standalone"))
+	}
+	if o.RegisterAPIService {
+		errs = append(errs, errors.New("--register-apiservice needs a kube-apiserver: not with --standalone"))
 	}
 	if o.CoreAPI.CoreAPIKubeconfigPath != "" {
 		errs = append(errs, errors.New("--kubeconfig is of a server in a cluster: not with --standalone"))

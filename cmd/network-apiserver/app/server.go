@@ -41,6 +41,7 @@ import (
 	samplecrdv1 "github.com/samplecrd/network-apiserver/pkg/apis/samplecrd/v1"
 	"github.com/samplecrd/network-apiserver/pkg/apiserver"
 	"github.com/samplecrd/network-apiserver/pkg/apiserver/admission"
+	"github.com/samplecrd/network-apiserver/pkg/controller"
 	"github.com/samplecrd/network-apiserver/pkg/generated/clientset/versioned"
 	informers "github.com/samplecrd/network-apiserver/pkg/generated/informers/externalversions"
 	"github.com/samplecrd/network-apiserver/pkg/generated/openapi"
@@ -102,10 +103,12 @@ type base interface {
 	clients() (*clusterClients, error)
 	// clusterID is the part of the owner marker that tells clusters apart.
 	clusterID(context.Context) (string, error)
+	// cluster is what the controllers need of one; nil where there is none.
+	cluster() (*controller.Cluster, error)
 	// cloud is where Networks without credentials of their own are made.
 	cloud() (*neutron.Cloud, error)
 	// ready is called once requests are served.
-	ready(io.Writer) error
+	ready(context.Context, io.Writer) error
 	// context ends with its parent, and when the base gives way.
 	context(context.Context) (context.Context, context.CancelFunc)
 	close()
@@ -161,12 +164,12 @@ func run(ctx context.Context, o *Options, out io.Writer) error {
 		return err
 	}
 	if o.Controller {
-		if err := addController(ctx, server.GenericAPIServer, o, base, informers, fail); err != nil {
+		if err := addControllers(ctx, server.GenericAPIServer, o, base, informers, fail); err != nil {
 			return err
 		}
 	}
-	err = server.GenericAPIServer.AddPostStartHook("tell-ready", func(genericapiserver.PostStartHookContext) error {
-		return base.ready(out)
+	err = server.GenericAPIServer.AddPostStartHook("tell-ready", func(hook genericapiserver.PostStartHookContext) error {
+		return base.ready(hook, out)
 	})
 	if err != nil {
 		return err
@@ -186,7 +189,7 @@ func newBase(ctx context.Context, o *Options) (base, error) {
 	if o.Standalone {
 		return startStandalone(ctx, o)
 	}
-	return newCluster(o)
+	return newCluster(ctx, o)
 }
 
 // newConfig applies the options. The informers read over loopback, for

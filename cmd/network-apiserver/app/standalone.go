@@ -20,6 +20,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/klog/v2"
 
+	"github.com/samplecrd/network-apiserver/pkg/controller"
 	"github.com/samplecrd/network-apiserver/pkg/controller/network"
 	"github.com/samplecrd/network-apiserver/pkg/neutron"
 	"github.com/samplecrd/network-apiserver/pkg/neutron/simulator"
@@ -155,6 +156,8 @@ func (b *standaloneBase) clients() (*clusterClients, error) {
 
 func (b *standaloneBase) clusterID(context.Context) (string, error) { return b.marker, nil }
 
+func (b *standaloneBase) cluster() (*controller.Cluster, error) { return nil, nil }
+
 // The networks of a standalone server belong to a project of their own in the
 // simulator. A request without a token is an administrator's, and sees them.
 const (
@@ -218,7 +221,7 @@ func (b *standaloneBase) apiURL() string { return "https://" + b.listener.Addr()
 func (b *standaloneBase) neutronURL() string { return "http://" + b.neutron.Addr().String() }
 
 // ready tells a person what to do next, once it can be done.
-func (b *standaloneBase) ready(out io.Writer) error {
+func (b *standaloneBase) ready(_ context.Context, out io.Writer) error {
 	if err := standalone.WriteKubeconfig(b.kubeconfig(), b.apiURL(), b.pki); err != nil {
 		return err
 	}

@@ -21,3 +21,8 @@ const (
 	// Networks were made anew from a backup.
 	AnnotationTakeOverFrom = "samplecrd.k8s.io/take-over-from"
 )
+
+// AnnotationNetwork on a Deployment asks for a Network of its name, which goes
+// with it: "true" has the CIDR chosen, or a CIDR names it. To have no Network,
+// leave it out.
+const AnnotationNetwork = "samplecrd.k8s.io/network"

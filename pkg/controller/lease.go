@@ -1,4 +1,4 @@
-package cluster
+package controller
 
 import (
 	"cmp"
@@ -36,15 +36,15 @@ func NewLeaderElection() componentbaseconfig.LeaderElectionConfiguration {
 		RenewDeadline:     metav1.Duration{Duration: 10 * time.Second},
 		RetryPeriod:       metav1.Duration{Duration: 2 * time.Second},
 		ResourceLock:      resourcelock.LeasesResourceLock,
-		ResourceName:      Name,
+		ResourceName:      name,
 		ResourceNamespace: OwnNamespace(),
 	}
 }
 
-// Lead runs what only one replica may, again each time this one holds the
+// lead runs what only one replica may, again each time this one holds the
 // Lease, until ctx ends. The Lease is let go only when run has returned. The
 // error is that of run, or of a configuration that can't be.
-func Lead(ctx context.Context, clients kubernetes.Interface, o componentbaseconfig.LeaderElectionConfiguration, run func(context.Context) error) error {
+func lead(ctx context.Context, clients kubernetes.Interface, o componentbaseconfig.LeaderElectionConfiguration, run func(context.Context) error) error {
 	if !o.LeaderElect {
 		return run(ctx)
 	}
