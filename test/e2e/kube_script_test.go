@@ -14,21 +14,33 @@ import (
 // unchanged: each with a server, a store and a Neutron of its own.
 func (c *cluster) testScripts(t *testing.T) {
 	var mu sync.Mutex // of the one place behind the Service
+	var last *replica
 	started := 0
 	c.newNamespace(t, "other", nil) // which a script writes to
+	next := func(flags ...string) *replica {
+		started++
+		o := newCloud(t)
+		o.inProject(t, "standalone")
+		r := c.startReplica(t, o, append([]string{"--cluster-id=e2e", fmt.Sprintf("--etcd-prefix=/script-%d", started)}, flags...)...)
+		// Only now, so that there is always one for those who watch.
+		if last != nil {
+			c.balancer.remove(last.port)
+			last.stop(t)
+		}
+		c.waitServed(t)
+		last, r.neutronURL = r, o.neutron
+		return r
+	}
+	next()
+	c.waitCollected(t)
 	begin := func(flags ...string) func(testing.TB, ...string) run {
 		return func(t testing.TB, more ...string) run {
 			mu.Lock()
 			t.Cleanup(mu.Unlock)
-			started++
-			o := newCloud(t)
-			o.inProject(t, "standalone")
-			flags := append([]string{"--cluster-id=e2e", fmt.Sprintf("--etcd-prefix=/script-%d", started)}, flags...)
-			r := c.startReplica(t, o, append(flags, more...)...)
-			c.waitServed(t)
+			r := next(append(flags, more...)...)
 			s := *c.server
 			s.log = r.log
-			return run{t: t, server: &s, neutron: o.neutron}
+			return run{t: t, server: &s, neutron: r.neutronURL}
 		}
 	}
 	runScripts(t, "testdata/script", begin())

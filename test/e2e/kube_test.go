@@ -224,6 +224,14 @@ func (c *cluster) waitServed(t testing.TB) {
 	}
 }
 
+// waitCollected waits until the garbage collector of the cluster has found
+// Networks, which it looks for twice a minute.
+func (c *cluster) waitCollected(t *testing.T) {
+	t.Helper()
+	c.kubectl(t, "create", "-f", absolute(t, "../../artifacts/example/example-network.yaml"))
+	c.kubectl(t, "delete", "network", "example-network", "--cascade=foreground", "--timeout=3m")
+}
+
 // newNamespace makes a namespace. It stays: what is in it may outlive the test.
 func (c *cluster) newNamespace(t testing.TB, name string, annotations map[string]string) string {
 	t.Helper()
