@@ -18,6 +18,7 @@ import (
 
 const (
 	lifetime = 90 * 24 * time.Hour
+	renewal  = lifetime / 3 // before its end
 	// clockSkew is how far a certificate's start lies back, for a client whose
 	// clock is behind ours.
 	clockSkew = time.Hour
@@ -111,11 +112,8 @@ func (p *pair) good(name string, now time.Time) bool {
 	return p.leaf.VerifyHostname(name) == nil && !now.Before(p.leaf.NotBefore) && !now.After(p.leaf.NotAfter)
 }
 
-// due tells that two thirds of its life are over.
-func (p *pair) due(now time.Time) bool {
-	life := p.leaf.NotAfter.Sub(p.leaf.NotBefore)
-	return now.After(p.leaf.NotAfter.Add(-life / 3))
-}
+// due tells that it has to be replaced, long before it ends.
+func (p *pair) due(now time.Time) bool { return now.After(p.leaf.NotAfter.Add(-renewal)) }
 
 func encode(certs ...*x509.Certificate) []byte {
 	encoded, err := cert.EncodeCertificates(certs...)

@@ -37,8 +37,8 @@ func TestRotation(t *testing.T) {
 		}
 	}
 	step(0, old, old, 1)
-	step(59*day, old, old, 1)
-	step(day, old, old, 2) // due: it is announced
+	step(60*day, old, old, 1)
+	step(time.Second, old, old, 2) // due: it is announced
 	renewed := string(c.secret(t).Data["tls.crt"])
 	if renewed == old {
 		t.Fatal("no certificate was made")
