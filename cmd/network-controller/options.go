@@ -9,6 +9,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime"
 	utilvalidation "k8s.io/apimachinery/pkg/util/validation"
+	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/klog/v2"
@@ -85,8 +86,8 @@ func (o *options) validate() error {
 	return errors.Join(errs...)
 }
 
-// clients speaks protobuf, and bounds nothing by itself: the server does.
-func (o *options) clients() (versioned.Interface, error) {
+// config speaks protobuf, and bounds nothing by itself: the server does.
+func (o *options) config() (*rest.Config, error) {
 	config, err := clientcmd.BuildConfigFromFlags(o.master, o.kubeconfig)
 	if err != nil {
 		return nil, fmt.Errorf("finding the API: %w", err)
@@ -95,11 +96,32 @@ func (o *options) clients() (versioned.Interface, error) {
 	config.ContentType = runtime.ContentTypeProtobuf
 	config.AcceptContentTypes = runtime.ContentTypeProtobuf + "," + runtime.ContentTypeJSON
 	config.QPS = -1
+	return config, nil
+}
+
+func (o *options) clients() (versioned.Interface, error) {
+	config, err := o.config()
+	if err != nil {
+		return nil, err
+	}
 	clients, err := versioned.NewForConfig(config)
 	if err != nil {
 		return nil, fmt.Errorf("making the client of the API: %w", err)
 	}
 	return clients, nil
+}
+
+// secrets returns the client of the Secrets that Networks name.
+func (o *options) secrets() (corev1client.SecretsGetter, error) {
+	config, err := o.config()
+	if err != nil {
+		return nil, err
+	}
+	client, err := corev1client.NewForConfig(config)
+	if err != nil {
+		return nil, fmt.Errorf("making the client of Secrets: %w", err)
+	}
+	return client, nil
 }
 
 func (o *options) newCloud() *neutron.Cloud {

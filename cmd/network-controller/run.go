@@ -28,12 +28,17 @@ func control(ctx context.Context, o *options, _ io.Writer) error {
 	if err != nil {
 		return err
 	}
+	secrets, err := o.secrets()
+	if err != nil {
+		return err
+	}
 	factory := informers.NewSharedInformerFactory(clients, 0)
 	controller, err := network.NewController(ctx, clients, factory.Samplecrd().V1().Networks(), o.newCloud(), network.Options{
 		ClusterID:    o.clusterID,
 		Workers:      o.workers,
 		ResyncPeriod: o.resyncPeriod,
 		Drift:        network.Drift(o.drift),
+		Secrets:      secrets,
 	})
 	if err != nil {
 		return err

@@ -18,8 +18,10 @@ import (
 
 // Client is bound to one place. It is safe for concurrent use.
 type Client struct {
-	service *gophercloud.ServiceClient
-	place   Place
+	service  *gophercloud.ServiceClient
+	place    Place
+	identity string
+	secrets  []string // that no error text may hold
 }
 
 // New returns a client and makes no request. The error names every option that
@@ -42,6 +44,10 @@ func New(o Options) (*Client, error) {
 
 // Place returns where the resources of the client live.
 func (c *Client) Place() Place { return c.place }
+
+// Identity returns the URL of the identity service that knows the project; empty
+// where there is none.
+func (c *Client) Identity() string { return c.identity }
 
 // GetNetwork returns the network. An absent one is NotFound.
 func (c *Client) GetNetwork(ctx context.Context, id string) (*Network, error) {

@@ -2,10 +2,12 @@ package neutron
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"net/http"
 	"os"
+	"regexp"
 	"slices"
 	"sync/atomic"
 	"time"
@@ -17,10 +19,10 @@ import (
 	"golang.org/x/sync/singleflight"
 )
 
-// CloudOptions name the operator's cloud.
+// CloudOptions name a cloud.
 type CloudOptions struct {
-	// Name is a cloud of clouds.yaml, which is looked for where OpenStack's own
-	// client looks. The variables OS_CLIENT_CONFIG_FILE, OS_REGION_NAME,
+	// Name is a cloud of clouds.yaml. That of the operator is looked for where
+	// OpenStack's own client looks. The variables OS_CLIENT_CONFIG_FILE, OS_REGION_NAME,
 	// OS_INTERFACE, OS_CACERT, OS_CERT and OS_KEY count as they do there.
 	// https://docs.openstack.org/python-openstackclient/latest/configuration/
 	Name string
@@ -31,7 +33,7 @@ type CloudOptions struct {
 	WrapTransport WrapTransport
 }
 
-// Cloud gives the client of the operator's cloud, authenticated when it is
+// Cloud gives the client of one cloud, authenticated when it is
 // first needed. It is safe for concurrent use.
 type Cloud struct {
 	connect func(context.Context) (*Client, error)
@@ -39,7 +41,7 @@ type Cloud struct {
 	client  atomic.Pointer[Client]
 }
 
-// NewCloud returns a cloud that nobody has spoken to yet.
+// NewCloud returns the operator's cloud. Nobody has spoken to it yet.
 func NewCloud(o CloudOptions) *Cloud {
 	return &Cloud{connect: func(ctx context.Context) (*Client, error) { return dial(ctx, o) }}
 }
@@ -75,11 +77,19 @@ func (c *Cloud) Client(ctx context.Context) (*Client, error) {
 	}
 }
 
-// dial authenticates and finds Neutron in the catalog.
+// settings are what clouds.yaml says of one cloud.
+type settings struct {
+	auth     gophercloud.AuthOptions
+	endpoint gophercloud.EndpointOpts
+	tls      *tls.Config
+}
+
+func openCloud(name string) call { return call{act: fmt.Sprintf("open cloud %.64q", name)} }
+
+// dial opens the operator's cloud.
 func dial(ctx context.Context, o CloudOptions) (*Client, error) {
-	what := call{act: fmt.Sprintf("open cloud %q", o.Name)}
 	unusable := func(message string) error {
-		return &Error{Class: Unauthorized, Message: message, act: what.String()}
+		return &Error{Class: Unauthorized, Message: message, act: openCloud(o.Name).String()}
 	}
 	where := []clouds.ParseOption{clouds.WithCloudName(o.Name)}
 	if path := os.Getenv("OS_CLIENT_CONFIG_FILE"); path != "" {
@@ -93,28 +103,41 @@ func dial(ctx context.Context, o CloudOptions) (*Client, error) {
 	if tlsConfig.InsecureSkipVerify {
 		return nil, unusable("verify: false is refused: name the CA with cacert")
 	}
+	return authenticate(ctx, o, settings{auth, endpoint, tlsConfig})
+}
+
+// authenticate gets a token and finds Neutron in the catalog.
+func authenticate(ctx context.Context, o CloudOptions, s settings) (*Client, error) {
+	what := openCloud(o.Name)
+	unusable := func(message string) error {
+		return &Error{Class: Unauthorized, Message: message, act: what.String()}
+	}
 	// Without it a token that expired would be an error for good. A request
 	// that was refused with 401 was not carried out: sending it again is safe.
-	auth.AllowReauth = auth.TokenID == ""
-	provider, err := openstack.NewClient(auth.IdentityEndpoint)
+	s.auth.AllowReauth = s.auth.TokenID == ""
+	provider, err := openstack.NewClient(s.auth.IdentityEndpoint)
 	if err != nil {
 		return nil, unusable("auth_url: " + err.Error())
 	}
-	provider.HTTPClient = newHTTPClient(o.Timeout, o.WrapTransport, tlsConfig)
+	provider.HTTPClient = newHTTPClient(o.Timeout, o.WrapTransport, s.tls)
 	provider.UserAgent.Prepend("network-apiserver")
-	c := &Client{service: &gophercloud.ServiceClient{ProviderClient: provider}}
+	c := &Client{
+		service:  &gophercloud.ServiceClient{ProviderClient: provider},
+		identity: provider.IdentityBase,
+		secrets:  []string{s.auth.Password, s.auth.ApplicationCredentialSecret, s.auth.TokenID},
+	}
 	ctx, cancel := context.WithTimeout(ctx, provider.HTTPClient.Timeout)
 	defer cancel()
-	if err := openstack.Authenticate(ctx, provider, auth); err != nil {
+	if err := openstack.Authenticate(ctx, provider, s.auth); err != nil {
 		return nil, c.authFailure(what, err)
 	}
-	if c.place, err = placeOf(provider, endpoint); err != nil {
+	if c.place, err = placeOf(provider, s.endpoint); err != nil {
 		return nil, unusable(err.Error())
 	}
-	service, err := openstack.NewNetworkV2(provider, endpoint)
+	service, err := openstack.NewNetworkV2(provider, s.endpoint)
 	if err != nil {
 		if _, ok := errors.AsType[*gophercloud.ErrEndpointNotFound](err); ok {
-			return nil, unusable(fmt.Sprintf("region %q has no endpoint for the network service", endpoint.Region))
+			return nil, unusable(fmt.Sprintf("region %q has no endpoint for the network service", s.endpoint.Region))
 		}
 		return nil, c.failure(what, err)
 	}
@@ -132,6 +155,9 @@ func (c *Client) authFailure(what call, err error) *Error {
 	return e
 }
 
+// plainProject is what Keystone's ID column holds. It goes into a status.
+var plainProject = regexp.MustCompile(`^[!-~]{1,64}$`)
+
 // placeOf reads the project from the token, and the region from the catalog
 // where the cloud names none: it must not seem to move when it is named later.
 func placeOf(provider *gophercloud.ProviderClient, o gophercloud.EndpointOpts) (Place, error) {
@@ -142,6 +168,9 @@ func placeOf(provider *gophercloud.ProviderClient, o gophercloud.EndpointOpts) (
 	project, err := token.ExtractProject()
 	if err != nil || project == nil || project.ID == "" {
 		return Place{}, errors.New("the credentials are not for a project: name one with project_id or project_name")
+	}
+	if !plainProject.MatchString(project.ID) {
+		return Place{}, errors.New("the id of the project is not one of the identity service")
 	}
 	place := Place{ProjectID: project.ID, Region: o.Region}
 	if place.Region != "" {

@@ -208,10 +208,15 @@ func (c *Client) stable(errorType, message string) string {
 	return message
 }
 
-// redact guards against a server or proxy that repeats the token.
+// redact guards against a server or proxy that repeats the token, or what got it.
 func (c *Client) redact(text string) string {
 	if token := c.service.Token(); token != "" {
-		return strings.ReplaceAll(text, token, "[token]")
+		text = strings.ReplaceAll(text, token, "[token]")
+	}
+	for _, secret := range c.secrets {
+		if secret != "" {
+			text = strings.ReplaceAll(text, secret, "[secret]")
+		}
 	}
 	return text
 }
@@ -222,6 +227,8 @@ func reason(err error) string {
 	switch {
 	case errors.Is(err, context.Canceled):
 		return "canceled"
+	case errors.Is(err, errNotEncrypted):
+		return errNotEncrypted.Error()
 	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
 		return "answer ended too early"
 	}

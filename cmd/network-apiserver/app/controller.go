@@ -43,6 +43,9 @@ func addControllers(ctx context.Context, server *genericapiserver.GenericAPIServ
 		},
 		Cluster: cluster,
 	}
+	if cluster != nil {
+		controllers.Network.Secrets = cluster.Clients.CoreV1()
+	}
 	if err := controllers.Prepare(); err != nil {
 		return err
 	}

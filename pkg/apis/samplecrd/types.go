@@ -100,6 +100,7 @@ type NetworkStatus struct {
 	MTU                *int32
 	Provider           *Provider
 	Subnets            []SubnetStatus
+	HeldSecrets        []string
 }
 
 // SubnetStatus is one subnet as Neutron has it.

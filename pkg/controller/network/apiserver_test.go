@@ -67,7 +67,7 @@ func (w *world) update(action clienttesting.Action) (bool, runtime.Object, error
 func (w *world) store(kind string, sent *samplecrdv1.Network) (*samplecrdv1.Network, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	current, err := w.stored()
+	current, err := w.storedAs(sent.Name)
 	if err != nil {
 		return nil, err
 	}
@@ -81,6 +81,7 @@ func (w *world) store(kind string, sent *samplecrdv1.Network) (*samplecrdv1.Netw
 	}
 	if sent.DeletionTimestamp != nil && len(sent.Finalizers) == 0 {
 		w.writes = append(w.writes, kind)
+		w.note("the object goes")
 		return sent, w.clients.Tracker().Delete(networksResource, sent.Namespace, sent.Name)
 	}
 	if equality.Semantic.DeepEqual(sent, current) {
@@ -92,8 +93,10 @@ func (w *world) store(kind string, sent *samplecrdv1.Network) (*samplecrdv1.Netw
 	return sent.DeepCopy(), w.clients.Tracker().Update(networksResource, sent, sent.Namespace)
 }
 
-func (w *world) stored() (*samplecrdv1.Network, error) {
-	object, err := w.clients.Tracker().Get(networksResource, testName.Namespace, testName.Name)
+func (w *world) stored() (*samplecrdv1.Network, error) { return w.storedAs(testName.Name) }
+
+func (w *world) storedAs(name string) (*samplecrdv1.Network, error) {
+	object, err := w.clients.Tracker().Get(networksResource, testName.Namespace, name)
 	if err != nil {
 		return nil, err
 	}

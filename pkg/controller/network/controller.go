@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
+	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/client-go/util/workqueue"
@@ -59,7 +60,8 @@ type Controller struct {
 	ignore    func() error         // takes the handler away
 	queue     workqueue.TypedRateLimitingInterface[cache.ObjectName]
 	backoff   workqueue.TypedRateLimiter[cache.ObjectName] // that of the queue
-	cloud     *neutron.Cloud
+	cloud     *neutron.Cloud                               // of Networks that name no credentials
+	secrets   *secrets
 	clusterID string
 	drift     Drift
 	recorder  events.EventRecorder
@@ -68,7 +70,7 @@ type Controller struct {
 	turns        chan struct{}
 	resyncPeriod time.Duration
 	clock        clock.PassiveClock
-	suspects     map[string]bool // ids that had no Network at the last resync
+	suspects     suspects
 	surplus      surplus
 }
 
@@ -86,6 +88,9 @@ type Options struct {
 	Drift Drift
 	// Recorder is told when the reason of the conditions changes. nil: nobody is.
 	Recorder events.EventRecorder
+	// Secrets are where the credentials are that Networks name. Nil where there
+	// are none: such Networks then wait with CredentialsUnavailable.
+	Secrets corev1client.SecretsGetter
 }
 
 // NewController returns a controller that makes networks in the cloud. The
@@ -99,6 +104,7 @@ func NewController(ctx context.Context, clients clientset.Interface, informer in
 			workqueue.TypedRateLimitingQueueConfig[cache.ObjectName]{Name: "networks"}),
 		backoff:      backoff,
 		cloud:        cloud,
+		secrets:      newSecrets(o.Secrets),
 		clusterID:    o.ClusterID,
 		drift:        o.Drift,
 		recorder:     o.Recorder,

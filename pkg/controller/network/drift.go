@@ -47,33 +47,45 @@ func (c *Controller) keepInSync(ctx context.Context) {
 }
 
 // resync compares the Networks with what there is, and queues those that
-// differ. A failed list says nothing about any of them.
+// differ. A failed list says nothing about any of them. The error is that of the
+// operator's cloud: what others wrote into a Secret must not set the pace.
 func (c *Controller) resync(ctx context.Context) error {
-	client, err := c.cloud.Client(ctx)
-	if err != nil {
-		return err
-	}
-	there, err := takeInventory(ctx, client)
-	if err != nil {
-		return err
-	}
-	// The Networks come after the lists: of what the lists hold, each Network
-	// that was made meanwhile is known, and its network is no orphan.
 	networks, err := c.networks.List(labels.Everything())
 	if err != nil {
 		return fmt.Errorf("listing Networks: %w", err)
 	}
+	c.secrets.renew()
+	ways := c.findWays(ctx, networks)
+	sites := c.takeInventories(ctx, ways)
+	// The Networks come after the lists: of what the lists hold, each Network
+	// that was made meanwhile is known, and its network is no orphan.
+	if networks, err = c.networks.List(labels.Everything()); err != nil {
+		return fmt.Errorf("listing Networks: %w", err)
+	}
 	queued := 0
 	for _, n := range networks {
-		if c.differs(client, n, there) {
+		if way := ways[sourceOf(n)]; way != nil && c.needsPass(n, way) {
 			c.queue.Add(cache.MetaObjectToName(n))
 			queued++
 		}
 	}
-	klog.FromContext(ctx).V(2).Info("Compared with Neutron", "networks", len(networks), "differ", queued)
-	c.reportOrphans(ctx, networks, there.all)
-	c.noteSurplus(ctx, networks, there.all)
-	return nil
+	klog.FromContext(ctx).V(2).Info("Compared with Neutron", "networks", len(networks), "sites", len(sites), "differ", queued)
+	c.reportOrphans(ctx, networks, sites)
+	c.noteSurplus(ctx, sites)
+	return ways[source{}].failed()
+}
+
+// needsPass tells whether a resync found anything that a pass has to see to.
+// Along the way it counts the Network to its site.
+func (c *Controller) needsPass(n *samplecrdv1.Network, w *way) bool {
+	if w.err != nil {
+		return credentialsRef(n) != nil && w.unusable()
+	}
+	if w.site.err != nil {
+		return false
+	}
+	w.site.owners = append(w.site.owners, n)
+	return w.unheld || c.differs(w.client, n, w.site.there)
 }
 
 func takeInventory(ctx context.Context, client *neutron.Client) (inventory, error) {

@@ -26,17 +26,19 @@ func (p *pass) observesOnly() bool {
 // credentials that lead elsewhere than where the network was made: only there
 // does "not found" mean gone.
 func (p *pass) open(ctx context.Context) error {
-	if o := p.network.Spec.OpenStack; o != nil && o.CredentialsRef != nil {
-		return &failure{
-			reason:  samplecrdv1.ReasonCredentialsUnavailable,
-			message: fmt.Sprintf("spec.openStack.credentialsRef names Secret %q, and a server without a cluster has no Secrets", o.CredentialsRef.SecretName),
-		}
+	client, err := p.connect(ctx)
+	if err == nil {
+		p.client = client
+		err = p.checkPlace()
 	}
-	client, err := p.cloud.Client(ctx)
 	if err != nil {
-		return &failure{reason: samplecrdv1.ReasonCredentialsUnavailable, message: err.Error(), cause: err}
+		// Whoever mends the Secret should not have to wait for the next resync.
+		p.distrustSecret()
 	}
-	p.client = client
+	return err
+}
+
+func (p *pass) checkPlace() error {
 	was := neutron.Place{ProjectID: p.network.Status.ProjectID, Region: p.network.Status.Region}
 	if now := p.client.Place(); p.tried() && was != now {
 		return &failure{

@@ -72,18 +72,33 @@ func orphansAmong(networks []neutron.Network, owners []*samplecrdv1.Network, clu
 	return orphans
 }
 
+// suspects are the networks that had no Network at the last resync; true for
+// those that had none before it either.
+type suspects map[where]map[string]bool
+
 // reportOrphans tells of those that were there at the last resync too: one that
 // is met for the first time may belong to a Network that was deleted just now.
-func (c *Controller) reportOrphans(ctx context.Context, owners []*samplecrdv1.Network, networks []neutron.Network) {
-	suspects := map[string]bool{}
-	found := 0
-	for _, o := range orphansAmong(networks, owners, c.clusterID) {
-		suspects[o.ID] = true
-		if c.suspects[o.ID] {
-			found++
-			klog.FromContext(ctx).Info("[Neutron] A network of ours has no Network", "id", o.ID, "name", o.Name, "marker", o.Marker)
+func (c *Controller) reportOrphans(ctx context.Context, owners []*samplecrdv1.Network, sites map[where]*site) {
+	seen := suspects{}
+	orphans := 0
+	for where, s := range sites {
+		seen[where] = map[string]bool{}
+		if s.err != nil {
+			seen[where] = c.suspects[where]
+		}
+		for _, o := range orphansAmong(s.there.all, owners, c.clusterID) {
+			_, again := c.suspects[where][o.ID]
+			seen[where][o.ID] = again
+			if again {
+				klog.FromContext(ctx).Info("[Neutron] A network of ours has no Network", "id", o.ID, "name", o.Name, "marker", o.Marker)
+			}
+		}
+		for _, again := range seen[where] {
+			if again {
+				orphans++
+			}
 		}
 	}
-	c.suspects = suspects
-	orphanNetworks.Set(float64(found))
+	c.suspects = seen
+	orphanNetworks.Set(float64(orphans))
 }

@@ -3,6 +3,7 @@ package network
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -57,6 +58,9 @@ func (p *pass) reconcile(ctx context.Context) error {
 	var err error
 	if p.want, err = newDesired(p.network, p.marker()); err != nil {
 		return &failure{reason: samplecrdv1.ReasonInvalidConfiguration, message: err.Error()}
+	}
+	if err := p.holdSecret(ctx); err != nil {
+		return err
 	}
 	if p.observesOnly() {
 		return p.observe(ctx)
@@ -176,7 +180,7 @@ func (p *pass) delete(ctx context.Context) error {
 		return nil
 	}
 	if !p.tried() || p.annotated(samplecrdv1.AnnotationAbandon) {
-		return p.removeFinalizer(ctx)
+		return p.leave(ctx)
 	}
 	if p.observesOnly() {
 		return p.forget(ctx)
@@ -192,7 +196,7 @@ func (p *pass) delete(ctx context.Context) error {
 		return err
 	}
 	if p.have.network == nil {
-		return p.removeFinalizer(ctx)
+		return p.leave(ctx)
 	}
 	letGo, message := p.deleteNetwork, "the network is about to be deleted"
 	switch policy := p.network.Spec.DeletionPolicy; policy {
@@ -211,7 +215,7 @@ func (p *pass) delete(ctx context.Context) error {
 	if err := letGo(ctx); err != nil {
 		return err
 	}
-	return p.removeFinalizer(ctx)
+	return p.leave(ctx)
 }
 
 // forget ends an observation. Only one that no pass has seen may have left our
@@ -219,7 +223,7 @@ func (p *pass) delete(ctx context.Context) error {
 // can't be reached, the marker is reported as an orphan's.
 func (p *pass) forget(ctx context.Context) error {
 	if beforeDeletion := p.network.Generation - 1; asDeclared(p.network, beforeDeletion) {
-		return p.removeFinalizer(ctx)
+		return p.leave(ctx)
 	}
 	p.want = desired{marker: p.marker(), takenOver: true}
 	err := p.open(ctx)
@@ -229,7 +233,7 @@ func (p *pass) forget(ctx context.Context) error {
 	if err != nil {
 		klog.FromContext(ctx).Info("[Neutron] No longer observed, and not seen a last time", "reason", err.Error())
 	}
-	return p.removeFinalizer(ctx)
+	return p.leave(ctx)
 }
 
 // deleteNetwork takes the subnets along: Neutron deletes all of it or refuses.
@@ -284,6 +288,24 @@ func (p *pass) release(ctx context.Context) error {
 	return nil
 }
 
+// leave lets the Secrets go, then the object. By then the status says that
+// nothing is left in Neutron: whoever goes on after a crash needs no
+// credentials, which may be gone.
+func (p *pass) leave(ctx context.Context) error {
+	if len(p.network.Status.HeldSecrets) > 0 {
+		if err := p.writeGone(ctx); err != nil {
+			return err
+		}
+		if err := p.letSecretsGo(ctx, ""); err != nil {
+			if _, failed := errors.AsType[*failure](err); !failed || !p.annotated(samplecrdv1.AnnotationAbandon) {
+				return err
+			}
+			klog.FromContext(ctx).Info("A Secret keeps its finalizer", "finalizer", samplecrdv1.CredentialsFinalizer, "reason", err.Error())
+		}
+	}
+	return p.removeFinalizer(ctx)
+}
+
 func (p *pass) removeFinalizer(ctx context.Context) error {
 	p.network.Finalizers = slices.DeleteFunc(p.network.Finalizers, func(f string) bool { return f == samplecrdv1.NeutronFinalizer })
 	_, err := p.clients.SamplecrdV1().Networks(p.network.Namespace).Update(ctx, p.network, metav1.UpdateOptions{})
@@ -296,6 +318,9 @@ func (p *pass) removeFinalizer(ctx context.Context) error {
 // failed puts an error of Neutron into the words of the conditions.
 func (p *pass) failed(ctx context.Context, err error) *failure {
 	f := &failure{reason: reasonOf(neutron.ClassOf(err)), message: err.Error(), cause: err}
+	if f.reason == samplecrdv1.ReasonCredentialsUnavailable {
+		p.distrustSecret()
+	}
 	if f.reason == samplecrdv1.ReasonInUse && p.have.network != nil {
 		ports, listErr := p.client.ListPorts(ctx, p.have.network.ID)
 		if listErr == nil {

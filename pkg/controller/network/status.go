@@ -131,6 +131,15 @@ func (p *pass) writeIntent(ctx context.Context, reason string) error {
 	return p.writeStatus(ctx, status)
 }
 
+// writeGone says that nothing of ours is left in Neutron.
+func (p *pass) writeGone(ctx context.Context) error {
+	p.have = actual{}
+	status := p.network.Status.DeepCopy()
+	status.NetworkID, status.ProjectID, status.Region = "", "", ""
+	status.Subnets, status.MTU, status.Provider = nil, nil, nil
+	return p.writeStatus(ctx, status)
+}
+
 // writeProgress writes down what was made so far, and what comes next.
 func (p *pass) writeProgress(ctx context.Context, next operation) error {
 	status := p.observed()

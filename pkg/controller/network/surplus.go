@@ -24,7 +24,13 @@ const surplusAge = 10 * time.Minute
 // another one. Two leaders can make them, where a lease ends unseen.
 type surplus struct {
 	mu   sync.Mutex
-	seen map[string]sighting // by the id of the copy
+	seen map[found]sighting
+}
+
+// found is a network in Neutron: an id means nothing without its site.
+type found struct {
+	where where
+	id    string
 }
 
 type sighting struct {
@@ -36,39 +42,48 @@ type sighting struct {
 func (s *surplus) of(owner types.UID, now time.Time) (ids []string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for id, sighted := range s.seen {
+	for copied, sighted := range s.seen {
 		if sighted.owner == owner && now.Sub(sighted.since) >= surplusAge {
-			ids = append(ids, id)
+			ids = append(ids, copied.id)
 		}
 	}
 	return ids
 }
 
 // noteSurplus compares with the last resync, and queues the Networks of which
-// a copy is old enough.
-func (c *Controller) noteSurplus(ctx context.Context, owners []*samplecrdv1.Network, networks []neutron.Network) {
+// a copy is old enough. A site speaks of its own Networks alone, and one that
+// could not be listed says nothing.
+func (c *Controller) noteSurplus(ctx context.Context, sites map[where]*site) {
 	c.surplus.mu.Lock()
 	defer c.surplus.mu.Unlock()
-	byMarker := map[string]*samplecrdv1.Network{}
-	for _, n := range owners {
-		if n.Status.NetworkID != "" {
-			byMarker[ownerMarker(c.clusterID, n.UID)] = n
+	seen := map[found]sighting{}
+	for copied, sighted := range c.surplus.seen {
+		if s := sites[copied.where]; s != nil && s.err != nil {
+			seen[copied] = sighted
 		}
 	}
-	seen := map[string]sighting{}
-	for _, n := range networks {
-		owner := byMarker[n.Description]
-		if owner == nil || owner.Status.NetworkID == n.ID {
-			continue
+	for where, s := range sites {
+		byMarker := map[string]*samplecrdv1.Network{}
+		for _, n := range s.owners {
+			if n.Status.NetworkID != "" {
+				byMarker[ownerMarker(c.clusterID, n.UID)] = n
+			}
 		}
-		sighted, known := c.surplus.seen[n.ID]
-		if !known {
-			sighted = sighting{owner.UID, c.clock.Now()}
-			klog.FromContext(ctx).Info("[Neutron] A second network bears the marker", "network", klog.KObj(owner), "id", n.ID, "first", owner.Status.NetworkID)
-		}
-		seen[n.ID] = sighted
-		if c.clock.Since(sighted.since) >= surplusAge {
-			c.queue.Add(cache.MetaObjectToName(owner))
+		for _, n := range s.there.all {
+			owner := byMarker[n.Description]
+			if owner == nil || owner.Status.NetworkID == n.ID {
+				continue
+			}
+			copied := found{where, n.ID}
+			sighted, known := c.surplus.seen[copied]
+			if !known {
+				sighted = sighting{owner.UID, c.clock.Now()}
+				klog.FromContext(ctx).Info("[Neutron] A second network bears the marker", "network", klog.KObj(owner), "id", n.ID, "first", owner.Status.NetworkID)
+			}
+			seen[copied] = sighted
+			if c.clock.Since(sighted.since) >= surplusAge {
+				c.queue.Add(cache.MetaObjectToName(owner))
+			}
 		}
 	}
 	c.surplus.seen = seen

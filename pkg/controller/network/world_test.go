@@ -54,10 +54,13 @@ type world struct {
 	admin      *neutron.Client // what a test looks and meddles with
 	endpoint   string
 	obstacle   string // the ID of what a test put in the way
+	kube       *kube  // nil: there are no Secrets
+	log        klog.Logger
 
 	mu      sync.Mutex
 	version int
 	writes  []string // what was written to the API server
+	diary   []string // what was let go, in the order it was
 	fault   fault
 	effects int  // since the fault was armed, of the kind that it can hit
 	faultAt int  // the effect that it hits, counted from 1
@@ -118,8 +121,8 @@ func (w *world) client(options ...func(*neutron.Options)) *neutron.Client {
 	return client
 }
 
-// context has a logger that says nothing.
-func (w *world) context() context.Context { return klog.NewContext(w.t.Context(), klog.Logger{}) }
+// context has a logger that says nothing, unless the test reads what it says.
+func (w *world) context() context.Context { return klog.NewContext(w.t.Context(), w.log) }
 
 // strike counts an effect that the fault may hit, and returns the fault if it
 // does. What is dead reaches nobody.

@@ -370,6 +370,15 @@ func (m *NetworkStatus) MarshalToSizedBuffer(dAtA []byte) (int, error) {
 	_ = i
 	var l int
 	_ = l
+	if len(m.HeldSecrets) > 0 {
+		for iNdEx := len(m.HeldSecrets) - 1; iNdEx >= 0; iNdEx-- {
+			i -= len(m.HeldSecrets[iNdEx])
+			copy(dAtA[i:], m.HeldSecrets[iNdEx])
+			i = encodeVarintGenerated(dAtA, i, uint64(len(m.HeldSecrets[iNdEx])))
+			i--
+			dAtA[i] = 0x4a
+		}
+	}
 	if len(m.Subnets) > 0 {
 		for iNdEx := len(m.Subnets) - 1; iNdEx >= 0; iNdEx-- {
 			{
@@ -837,6 +846,12 @@ func (m *NetworkStatus) Size() (n int) {
 			n += 1 + l + sovGenerated(uint64(l))
 		}
 	}
+	if len(m.HeldSecrets) > 0 {
+		for _, s := range m.HeldSecrets {
+			l = len(s)
+			n += 1 + l + sovGenerated(uint64(l))
+		}
+	}
 	return n
 }
 
@@ -1061,6 +1076,7 @@ func (this *NetworkStatus) String() string {
 		`MTU:` + valueToStringGenerated(this.MTU) + `,`,
 		`Provider:` + strings.Replace(this.Provider.String(), "Provider", "Provider", 1) + `,`,
 		`Subnets:` + repeatedStringForSubnets + `,`,
+		`HeldSecrets:` + fmt.Sprintf("%v", this.HeldSecrets) + `,`,
 		`}`,
 	}, "")
 	return s
@@ -2402,6 +2418,38 @@ func (m *NetworkStatus) Unmarshal(dAtA []byte) error {
 			if err := m.Subnets[len(m.Subnets)-1].Unmarshal(dAtA[iNdEx:postIndex]); err != nil {
 				return err
 			}
+			iNdEx = postIndex
+		case 9:
+			if wireType != 2 {
+				return fmt.Errorf("proto: wrong wireType = %d for field HeldSecrets", wireType)
+			}
+			var stringLen uint64
+			for shift := uint(0); ; shift += 7 {
+				if shift >= 64 {
+					return ErrIntOverflowGenerated
+				}
+				if iNdEx >= l {
+					return io.ErrUnexpectedEOF
+				}
+				b := dAtA[iNdEx]
+				iNdEx++
+				stringLen |= uint64(b&0x7F) << shift
+				if b < 0x80 {
+					break
+				}
+			}
+			intStringLen := int(stringLen)
+			if intStringLen < 0 {
+				return ErrInvalidLengthGenerated
+			}
+			postIndex := iNdEx + intStringLen
+			if postIndex < 0 {
+				return ErrInvalidLengthGenerated
+			}
+			if postIndex > l {
+				return io.ErrUnexpectedEOF
+			}
+			m.HeldSecrets = append(m.HeldSecrets, string(dAtA[iNdEx:postIndex]))
 			iNdEx = postIndex
 		default:
 			iNdEx = preIndex

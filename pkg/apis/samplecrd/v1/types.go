@@ -8,6 +8,9 @@ const GatewayNone = "None"
 // NeutronFinalizer keeps a Network until its network is gone from Neutron.
 const NeutronFinalizer = "samplecrd.k8s.io/neutron"
 
+// CredentialsFinalizer keeps a Secret while Networks are made with it.
+const CredentialsFinalizer = "samplecrd.k8s.io/credentials"
+
 // Condition types of a Network.
 const (
 	// Ready: the network is there as declared, or still serves while a change is made.
@@ -283,6 +286,13 @@ type NetworkStatus struct {
 	// +optional
 	// +listType=atomic
 	Subnets []SubnetStatus `json:"subnets,omitempty" protobuf:"bytes,8,rep,name=subnets"`
+
+	// heldSecrets are the Secrets in the namespace that are kept for this
+	// network: each bears a finalizer until the network is gone or refers
+	// elsewhere.
+	// +optional
+	// +listType=atomic
+	HeldSecrets []string `json:"heldSecrets,omitempty" protobuf:"bytes,9,rep,name=heldSecrets"`
 }
 
 // SubnetStatus is one subnet as Neutron has it.

@@ -244,6 +244,13 @@ type NetworkStatus struct {
 	// +optional
 	// +listType=atomic
 	Subnets []SubnetStatus `json:"subnets,omitempty" protobuf:"bytes,8,rep,name=subnets"`
+
+	// heldSecrets are the Secrets in the namespace that are kept for this
+	// network: each bears a finalizer until the network is gone or refers
+	// elsewhere.
+	// +optional
+	// +listType=atomic
+	HeldSecrets []string `json:"heldSecrets,omitempty" protobuf:"bytes,9,rep,name=heldSecrets"`
 }
 
 // SubnetStatus is one subnet as Neutron has it.

@@ -195,6 +195,11 @@ func (in *NetworkStatus) DeepCopyInto(out *NetworkStatus) {
 			(*in)[i].DeepCopyInto(&(*out)[i])
 		}
 	}
+	if in.HeldSecrets != nil {
+		in, out := &in.HeldSecrets, &out.HeldSecrets
+		*out = make([]string, len(*in))
+		copy(*out, *in)
+	}
 	return
 }
 

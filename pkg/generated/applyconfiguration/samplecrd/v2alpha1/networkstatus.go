@@ -29,6 +29,10 @@ type NetworkStatusApplyConfiguration struct {
 	// subnets are the subnets of the network: those of the spec in its order,
 	// then any others.
 	Subnets []SubnetStatusApplyConfiguration `json:"subnets,omitempty"`
+	// heldSecrets are the Secrets in the namespace that are kept for this
+	// network: each bears a finalizer until the network is gone or refers
+	// elsewhere.
+	HeldSecrets []string `json:"heldSecrets,omitempty"`
 }
 
 // NetworkStatusApplyConfiguration constructs a declarative configuration of the NetworkStatus type for use with
@@ -107,6 +111,16 @@ func (b *NetworkStatusApplyConfiguration) WithSubnets(values ...*SubnetStatusApp
 			panic("nil value passed to WithSubnets")
 		}
 		b.Subnets = append(b.Subnets, *values[i])
+	}
+	return b
+}
+
+// WithHeldSecrets adds the given value to the HeldSecrets field in the declarative configuration
+// and returns the receiver, so that objects can be build by chaining "With" function invocations.
+// If called multiple times, values provided by each call will be appended to the HeldSecrets field.
+func (b *NetworkStatusApplyConfiguration) WithHeldSecrets(values ...string) *NetworkStatusApplyConfiguration {
+	for i := range values {
+		b.HeldSecrets = append(b.HeldSecrets, values[i])
 	}
 	return b
 }
