@@ -33,18 +33,14 @@ func (c *cluster) testScripts(t *testing.T) {
 	}
 	next()
 	c.waitCollected(t)
-	begin := func(flags ...string) func(testing.TB, ...string) run {
-		return func(t testing.TB, more ...string) run {
-			mu.Lock()
-			t.Cleanup(mu.Unlock)
-			r := next(append(flags, more...)...)
-			s := *c.server
-			s.log = r.log
-			return run{t: t, server: &s, neutron: r.neutronURL}
-		}
-	}
-	runScripts(t, "testdata/script", begin())
-	runScripts(t, "testdata/drift", begin("--resync-period=1s"))
+	runScripts(t, "testdata/script", func(t testing.TB, flags ...string) run {
+		mu.Lock()
+		t.Cleanup(mu.Unlock)
+		r := next(flags...)
+		s := *c.server
+		s.log = r.log
+		return run{t: t, server: &s, neutron: r.neutronURL}
+	})
 }
 
 // inProject has the cloud demo lead to that project.
