@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/samplecrd/network-apiserver/pkg/controller"
 )
 
 func TestParse(t *testing.T) {
@@ -20,6 +22,7 @@ func TestParse(t *testing.T) {
 	want := &options{
 		kubeconfig: "/home/me/.kube/config", cloud: "demo", clusterID: "c1",
 		drift: "Correct", resyncPeriod: 10 * time.Minute, workers: 8,
+		deploymentCIDRPool: "10.128.0.0/9", leaderElection: controller.NewLeaderElection(),
 	}
 	if diff := cmp.Diff(want, o, cmp.AllowUnexported(options{})); diff != "" {
 		t.Errorf("options (-want +got):\n%s", diff)
@@ -29,12 +32,14 @@ func TestParse(t *testing.T) {
 func TestParseRefuses(t *testing.T) {
 	const valid = "-os-cloud demo -cluster-id c1 "
 	for args, want := range map[string]string{
-		"":                                      "-os-cloud must be given\n-cluster-id must be given",
+		"":                                      "-os-cloud must be given",
 		valid + "more":                          `unexpected argument "more"`,
 		valid + "-drift Ignore":                 `-drift "Ignore" must be Correct or Report`,
 		valid + "-resync-period 10ms":           "-resync-period 10ms must be at least 1s",
 		valid + "-concurrent-network-syncs 0":   "-concurrent-network-syncs 0 must be at least 1",
 		"-os-cloud demo -cluster-id a/b":        `-cluster-id "a/b": a valid label must`,
+		valid + "-deployment-cidr-pool x":       `-deployment-cidr-pool: CIDR pool "x"`,
+		valid + "-leader-elect=maybe":           `invalid boolean value "maybe" for -leader-elect`,
 		valid + "-kubeconfg x":                  "flag provided but not defined: -kubeconfg",
 		valid + "-resync-period=soon -os-cloud": `invalid value "soon" for flag -resync-period`,
 	} {

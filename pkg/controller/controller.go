@@ -27,6 +27,9 @@ import (
 // name is that of the controllers in Events, and of their Lease.
 const name = "network-controller"
 
+// DeploymentCIDRPool is the default of where Deployments get their CIDRs from.
+const DeploymentCIDRPool = "10.128.0.0/9"
+
 // Config says what the controllers work on.
 type Config struct {
 	// Clients write Networks.

@@ -103,7 +103,7 @@ func NewOptions() *Options {
 		Workers:            8,
 		ResyncPeriod:       10 * time.Minute,
 		Drift:              string(network.DriftCorrect),
-		DeploymentCIDRPool: "10.128.0.0/9",
+		DeploymentCIDRPool: controller.DeploymentCIDRPool,
 		ServiceNamespace:   controller.OwnNamespace(),
 		ServiceName:        "network-apiserver",
 		ServicePort:        443,
