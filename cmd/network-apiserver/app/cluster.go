@@ -40,6 +40,9 @@ func newCluster(ctx context.Context, o *Options) (*clusterBase, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := o.checkPlugins(ctx, clients.kube); err != nil {
+		return nil, err
+	}
 	aggregator, err := clientset.NewForConfig(config)
 	if err != nil {
 		return nil, fmt.Errorf("making the client for APIServices: %w", err)
