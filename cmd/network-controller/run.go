@@ -42,7 +42,7 @@ func control(ctx context.Context, o *options, _ io.Writer) error {
 	}
 	inCluster, err := waitForAPI(ctx, kube.Discovery())
 	if err != nil {
-		return nil //nolint:nilerr // it was told to stop before there was an API
+		return nil // it was told to stop before there was an API
 	}
 	factory := informers.NewSharedInformerFactory(clients, 0)
 	kubeFactory := kubeinformers.NewSharedInformerFactory(kube, 0)

@@ -6,6 +6,7 @@ import (
 	"bufio"
 	"context"
 	"crypto/tls"
+	"errors"
 	"fmt"
 	"net"
 	"net/http"
@@ -210,17 +211,16 @@ func (r *replica) waitReady(t testing.TB) {
 // only every few seconds.
 func (c *cluster) waitServed(t testing.TB) {
 	t.Helper()
-	var err error
-	waitErr := wait.PollUntilContextTimeout(t.Context(), eventuallyInterval, startDeadline, true, func(ctx context.Context) (bool, error) {
+	var last error
+	err := wait.PollUntilContextTimeout(t.Context(), eventuallyInterval, startDeadline, true, func(ctx context.Context) (bool, error) {
+		last = nil
 		for _, version := range []string{"v1", "v2alpha1"} {
-			if err = c.networks.RESTClient().Get().AbsPath("/apis/"+samplecrdv1.GroupName, version, "networks").Do(ctx).Error(); err != nil {
-				return false, nil
-			}
+			last = errors.Join(last, c.networks.RESTClient().Get().AbsPath("/apis/"+samplecrdv1.GroupName, version, "networks").Do(ctx).Error())
 		}
-		return true, nil
+		return last == nil, nil
 	})
-	if waitErr != nil {
-		t.Fatalf("the aggregator does not serve the group: %v", err)
+	if err != nil {
+		t.Fatalf("the aggregator does not serve the group: %v", last)
 	}
 }
 

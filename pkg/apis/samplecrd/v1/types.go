@@ -9,7 +9,7 @@ const GatewayNone = "None"
 const NeutronFinalizer = "samplecrd.k8s.io/neutron"
 
 // CredentialsFinalizer keeps a Secret while Networks are made with it.
-const CredentialsFinalizer = "samplecrd.k8s.io/credentials"
+const CredentialsFinalizer = "samplecrd.k8s.io/credentials" //nolint:gosec // it is a name
 
 // Condition types of a Network.
 const (
