@@ -132,7 +132,12 @@ func TestVersionsCanBeSwitchedOff(t *testing.T) {
 				if version == tc.wantVersions[0] {
 					want = http.StatusOK
 				}
-				if a := s.send(t, request{method: http.MethodGet, path: s.networks(t).path(version)}); a.status != want {
+				list := request{method: http.MethodGet, path: s.networks(t).path(version)}
+				a := s.send(t, list)
+				for a.status == http.StatusTooManyRequests { // its watch cache is about to be filled
+					a = s.send(t, list)
+				}
+				if a.status != want {
 					t.Errorf("listing in %s: got HTTP %d, want %d", version, a.status, want)
 				}
 			}

@@ -23,7 +23,7 @@ func TestWhatAnOperatorLooksAt(t *testing.T) {
 	for path, wantTexts := range map[string][]string{
 		"/livez":          {"ok"},
 		"/readyz":         {"ok"},
-		"/livez?verbose":  {"[+]etcd ok", "[+]poststarthook/start-network-controller ok"},
+		"/livez?verbose":  {"[+]etcd ok", "[+]poststarthook/start-controllers ok"},
 		"/readyz?verbose": {"[+]etcd-readiness ok", "[+]poststarthook/start-network-informers ok", "[+]shutdown ok"},
 		"/readyz/etcd":    {"ok"},
 		"/version":        {`"gitVersion"`, `"goVersion"`},
