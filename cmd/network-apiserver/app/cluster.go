@@ -25,6 +25,7 @@ type clusterBase struct {
 	clusterClients *clusterClients
 	aggregator     clientset.Interface
 	versions       []schema.GroupVersion // that are served
+	presence       *controller.Presence
 }
 
 var _ base = &clusterBase{}
@@ -51,7 +52,11 @@ func newCluster(ctx context.Context, o *Options) (*clusterBase, error) {
 	if err != nil {
 		return nil, err
 	}
-	b := &clusterBase{Options: o, clusterClients: clients, aggregator: aggregator, versions: versions}
+	b := &clusterBase{
+		Options: o, clusterClients: clients, aggregator: aggregator, versions: versions,
+		presence: controller.NewPresence(clients.kube.CoordinationV1(), o.LeaderElection),
+	}
+	clients.controllerRunning = b.presence.Running
 	if o.RegisterAPIService {
 		registrar, err := registration.New(ctx, clients.kube, aggregator, registration.Options{
 			Versions:         versions,
@@ -113,6 +118,7 @@ func (b *clusterBase) cluster() (*controller.Cluster, error) {
 func (b *clusterBase) cloud() (*neutron.Cloud, error) { return operatorsCloud(b.Options), nil }
 
 func (b *clusterBase) ready(ctx context.Context, _ io.Writer) error {
+	go b.presence.Watch(ctx)
 	if !b.RegisterAPIService {
 		go registration.WatchCRD(ctx, b.aggregator, b.versions...)
 	}

@@ -30,6 +30,7 @@ import (
 	samplecrdv1 "github.com/samplecrd/network-apiserver/pkg/apis/samplecrd/v1"
 	"github.com/samplecrd/network-apiserver/pkg/apiserver"
 	"github.com/samplecrd/network-apiserver/pkg/apiserver/admission/cidrpolicy"
+	"github.com/samplecrd/network-apiserver/pkg/apiserver/admission/controllerwarning"
 	"github.com/samplecrd/network-apiserver/pkg/apiserver/admission/defaultcredentials"
 	"github.com/samplecrd/network-apiserver/pkg/apiserver/admission/privilegedfields"
 	"github.com/samplecrd/network-apiserver/pkg/controller"
@@ -90,6 +91,7 @@ var pluginOrder = []string{
 	lifecycle.PluginName, defaultcredentials.PluginName, mutatingadmissionpolicy.PluginName, mutatingwebhook.PluginName,
 	cidrpolicy.PluginName, privilegedfields.PluginName,
 	validatingadmissionpolicy.PluginName, validatingwebhook.PluginName, resourcequota.PluginName,
+	controllerwarning.PluginName,
 }
 
 // clusterPlugins are those that need a cluster to ask.
@@ -132,6 +134,7 @@ func NewOptions() *Options {
 	o.Features.EnablePriorityAndFairness = false
 	cidrpolicy.Register(o.Admission.Plugins)
 	defaultcredentials.Register(o.Admission.Plugins)
+	controllerwarning.Register(o.Admission.Plugins)
 	privilegedfields.Register(o.Admission.Plugins)
 	resourcequota.Register(o.Admission.Plugins)
 	o.Admission.RecommendedPluginOrder = pluginOrder

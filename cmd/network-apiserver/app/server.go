@@ -119,6 +119,8 @@ type clusterClients struct {
 	kube      kubernetes.Interface
 	dynamic   dynamic.Interface
 	informers kubeinformers.SharedInformerFactory
+	// controllerRunning tells whether a controller runs in any replica.
+	controllerRunning func() bool
 }
 
 func newClusterClients(config *rest.Config) (*clusterClients, error) {
@@ -130,7 +132,7 @@ func newClusterClients(config *rest.Config) (*clusterClients, error) {
 	if err != nil {
 		return nil, fmt.Errorf("making the dynamic client of the cluster: %w", err)
 	}
-	return &clusterClients{kube, dynamic, kubeinformers.NewSharedInformerFactory(kube, 10*time.Minute)}, nil
+	return &clusterClients{kube: kube, dynamic: dynamic, informers: kubeinformers.NewSharedInformerFactory(kube, 10*time.Minute)}, nil
 }
 
 // run serves until ctx ends.
@@ -272,9 +274,10 @@ func newClients(loopback *rest.Config) (versioned.Interface, error) {
 func applyAdmission(config *genericapiserver.RecommendedConfig, o *genericoptions.AdmissionOptions, cluster *clusterClients, factory informers.SharedInformerFactory) error {
 	// No evaluator of its own is needed: objects are counted by count/networks.
 	initializers := []genericadmission.PluginInitializer{quotas{generic.NewConfiguration(nil, nil)}}
-	if config.MergedResourceConfig.ResourceEnabled(samplecrdv1.SchemeGroupVersion.WithResource("networks")) {
-		initializers = append(initializers, admission.NewInitializer(factory))
+	if !config.MergedResourceConfig.ResourceEnabled(samplecrdv1.SchemeGroupVersion.WithResource("networks")) {
+		factory = nil // it could never be filled
 	}
+	initializers = append(initializers, admission.NewInitializer(factory, cluster.controllerRunning))
 	return o.ApplyTo(&config.Config, cluster.informers, cluster.kube, cluster.dynamic,
 		utilfeature.DefaultFeatureGate, config.EffectiveVersion, initializers...)
 }

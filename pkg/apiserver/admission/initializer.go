@@ -14,19 +14,30 @@ type WantsNetworkInformerFactory interface {
 	admission.InitializationValidator
 }
 
-type initializer struct {
-	factory informers.SharedInformerFactory
+// WantsControllerRunning is implemented by plugins that ask whether a controller
+// runs, anywhere.
+type WantsControllerRunning interface {
+	SetControllerRunning(func() bool)
+	admission.InitializationValidator
 }
 
-// NewInitializer returns an initializer that hands factory to each plugin that
-// wants it. Plugins ask it for informers while they are initialized: start it
-// after that.
-func NewInitializer(factory informers.SharedInformerFactory) admission.PluginInitializer {
-	return initializer{factory: factory}
+type initializer struct {
+	factory informers.SharedInformerFactory
+	running func() bool
+}
+
+// NewInitializer returns an initializer that hands to each plugin what it wants;
+// nil is handed to nobody. Plugins ask factory for informers while they are
+// initialized: start it after that.
+func NewInitializer(factory informers.SharedInformerFactory, running func() bool) admission.PluginInitializer {
+	return initializer{factory: factory, running: running}
 }
 
 func (i initializer) Initialize(plugin admission.Interface) {
-	if wants, ok := plugin.(WantsNetworkInformerFactory); ok {
+	if wants, ok := plugin.(WantsNetworkInformerFactory); ok && i.factory != nil {
 		wants.SetNetworkInformerFactory(i.factory)
+	}
+	if wants, ok := plugin.(WantsControllerRunning); ok && i.running != nil {
+		wants.SetControllerRunning(i.running)
 	}
 }

@@ -234,7 +234,7 @@ func TestAnEmptyCacheIsWaitedFor(t *testing.T) {
 			path := writeFile(t, header+"overlap: Deny")
 			synctest.Test(t, func(t *testing.T) {
 				factory := informers.NewSharedInformerFactory(fake.NewClientset(), 0)
-				validator, err := load(path, networkadmission.NewInitializer(factory))
+				validator, err := load(path, networkadmission.NewInitializer(factory, nil))
 				if err != nil {
 					t.Fatal(err)
 				}

@@ -80,7 +80,7 @@ func message(err error) string {
 func start(t *testing.T, path string, others ...runtime.Object) (admission.ValidationInterface, informers.SharedInformerFactory) {
 	t.Helper()
 	factory := informers.NewSharedInformerFactory(fake.NewClientset(others...), 0)
-	validator, err := load(path, networkadmission.NewInitializer(factory))
+	validator, err := load(path, networkadmission.NewInitializer(factory, nil))
 	if err != nil {
 		t.Fatal(err)
 	}
