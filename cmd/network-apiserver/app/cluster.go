@@ -7,6 +7,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	genericapiserver "k8s.io/apiserver/pkg/server"
+	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/klog/v2"
 	"k8s.io/kube-aggregator/pkg/client/clientset_generated/clientset"
@@ -37,6 +38,8 @@ func newCluster(ctx context.Context, o *Options) (*clusterBase, error) {
 	if err != nil {
 		return nil, fmt.Errorf("finding the cluster: %w", err)
 	}
+	config = rest.AddUserAgent(config, "network-apiserver")
+	config.QPS = -1 // kube-apiserver bounds us; a Lease must not wait behind Events
 	clients, err := newClusterClients(config)
 	if err != nil {
 		return nil, err
