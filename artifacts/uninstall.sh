@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Takes the server out of a cluster in the only order that leaves nothing behind:
-# Networks while the controller still runs, then the APIServices - while one is
-# registered that nobody serves, no namespace can be deleted - then the rest.
+# Networks while the controller still runs, then the server, which would register
+# itself again, then the APIServices - while one is registered that nobody serves,
+# no namespace can be deleted - then the rest.
 #
 #   uninstall.sh OVERLAY      artifacts/overlays/self-registered, for example
 #
@@ -11,5 +12,6 @@ overlay=${1:?usage: uninstall.sh OVERLAY}
 
 echo "Deleting all Networks and waiting until Neutron is empty of them" >&2
 kubectl delete networks.samplecrd.k8s.io --all --all-namespaces --timeout="${TIMEOUT:-10m}"
+kubectl delete deployment network-apiserver --namespace=network-apiserver --cascade=foreground --ignore-not-found
 kubectl delete apiservice v1.samplecrd.k8s.io v2alpha1.samplecrd.k8s.io --ignore-not-found
 kubectl delete -k "$overlay" --ignore-not-found

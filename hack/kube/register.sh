@@ -32,11 +32,6 @@ patches:
     - op: replace
       path: /spec
       value: {type: ExternalName, externalName: localhost, ports: [{port: $SERVER_PORT}]}
-- target: {kind: APIService}
-  patch: |
-    - op: replace
-      path: /spec/service/port
-      value: $SERVER_PORT
 EOF
 kubectl apply -k "$data/overlay" >"$data/apply.log"
 

@@ -6,14 +6,15 @@ import (
 	"fmt"
 	"os"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/google/uuid"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/leaderelection"
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
+	"k8s.io/client-go/util/retry"
 	componentbaseconfig "k8s.io/component-base/config"
 	"k8s.io/klog/v2"
 )
@@ -65,43 +66,83 @@ func lead(ctx context.Context, clients kubernetes.Interface, o componentbaseconf
 	return nil
 }
 
-// leadOnce returns when the Lease was held and lost, or ctx has ended.
+// leadOnce returns when the Lease was held and lost, or ctx has ended. The
+// Lease is renewed until run has returned, however long its last pass takes.
 func leadOnce(ctx context.Context, lock resourcelock.Interface, o componentbaseconfig.LeaderElectionConfiguration, run func(context.Context) error) error {
 	electing, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()
-	var running sync.Mutex // held while run runs
-	var failed error
+	watched := &watchedLock{Interface: lock}
+	started, ended := make(chan context.Context, 1), make(chan struct{})
 	elector, err := leaderelection.NewLeaderElector(leaderelection.LeaderElectionConfig{
-		Lock: lock, Name: o.ResourceName,
+		Lock: watched, Name: o.ResourceName,
 		LeaseDuration: o.LeaseDuration.Duration, RenewDeadline: o.RenewDeadline.Duration, RetryPeriod: o.RetryPeriod.Duration,
-		ReleaseOnCancel: true,
 		Callbacks: leaderelection.LeaderCallbacks{
-			OnStartedLeading: func(leading context.Context) {
-				running.Lock()
-				defer running.Unlock()
-				if leading.Err() != nil {
-					return // the term was over before this goroutine ran
-				}
-				working, stopWorking := context.WithCancel(leading)
-				defer stopWorking()
-				defer context.AfterFunc(ctx, stopWorking)()
-				if failed = run(working); failed != nil {
-					stop()
-				}
-			},
-			OnStoppedLeading: func() { klog.FromContext(ctx).Info("Not leading any more", "lease", lock.Describe()) },
+			OnStartedLeading: func(term context.Context) { started <- term },
+			OnStoppedLeading: func() {},
 		},
 	})
 	if err != nil {
 		return fmt.Errorf("setting up leader election: %w", err)
 	}
-	defer context.AfterFunc(ctx, func() {
-		running.Lock()
-		defer running.Unlock()
-		stop()
-	})()
-	elector.Run(electing)
-	running.Lock()
-	defer running.Unlock()
-	return failed
+	watched.taken = func() {
+		if elector.IsLeader() { // as of the look before
+			stop()
+		}
+	}
+	go func() {
+		defer close(ended)
+		elector.Run(electing)
+	}()
+	select {
+	case <-ctx.Done():
+	case <-ended: // right after it began
+	case term := <-started:
+		working, stopWorking := context.WithCancel(term)
+		defer stopWorking()
+		defer context.AfterFunc(ctx, stopWorking)()
+		err = run(working)
+		klog.FromContext(ctx).Info("Not leading any more", "lease", lock.Describe())
+	}
+	stop()
+	<-ended
+	if elector.IsLeader() {
+		release(ctx, lock, o)
+	}
+	return err
+}
+
+// watchedLock tells when somebody else is seen to hold the Lease. The elector
+// alone would go on until the deadline for renewals, beside the other.
+type watchedLock struct {
+	resourcelock.Interface
+	taken func()
+}
+
+func (l *watchedLock) Get(ctx context.Context) (*resourcelock.LeaderElectionRecord, []byte, error) {
+	record, raw, err := l.Interface.Get(ctx)
+	if err == nil && record.HolderIdentity != l.Identity() {
+		l.taken()
+	}
+	return record, raw, err
+}
+
+// release lets the next one lead at once. The elector's own ReleaseOnCancel
+// comes before the end of the work where a renewal failed, and takes the Lease
+// from whoever holds it by then. Where this fails the Lease just runs out.
+func release(ctx context.Context, lock resourcelock.Interface, o componentbaseconfig.LeaderElectionConfiguration) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), o.RenewDeadline.Duration)
+	defer cancel()
+	err := retry.RetryOnConflict(retry.DefaultRetry, func() error { // with a last renewal
+		held, _, err := lock.Get(ctx)
+		if err != nil || held.HolderIdentity != lock.Identity() {
+			return err
+		}
+		now := metav1.Now()
+		return lock.Update(ctx, resourcelock.LeaderElectionRecord{
+			LeaseDurationSeconds: 1, AcquireTime: now, RenewTime: now, LeaderTransitions: held.LeaderTransitions,
+		})
+	})
+	if err != nil && !apierrors.IsNotFound(err) {
+		klog.FromContext(ctx).Info("The Lease could not be let go", "lease", lock.Describe(), "reason", err)
+	}
 }

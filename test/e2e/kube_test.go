@@ -13,6 +13,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strconv"
 	"strings"
 	"testing"
@@ -22,6 +23,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
 	samplecrdv1 "github.com/samplecrd/network-apiserver/pkg/apis/samplecrd/v1"
@@ -35,6 +37,18 @@ const serverNamespace = "network-apiserver"
 func TestKube(t *testing.T) {
 	c := startCluster(t)
 	t.Run("Scripts", c.testScripts)
+	t.Run("Objects", c.testObjects)
+	t.Run("NamespaceDeletion", c.testNamespaceDeletion)
+	t.Run("RollingRestart", c.testRollingRestart)
+	t.Run("FrozenLeader", c.testFrozenLeader)
+	t.Run("Attacks", c.testAttacks)
+	t.Run("RBAC", c.testRBAC)
+	t.Run("Manifests", c.testManifests)
+	t.Run("EtcdTLS", c.testEtcdTLS)
+	// From here on the server is not installed.
+	t.Run("Uninstall", c.testUninstall)
+	t.Run("FromCRD", c.testFromCRD)
+	t.Run("LeastRBAC", c.testLeastRBAC)
 }
 
 // cluster is a Kubernetes control plane from source, with our manifests in it
@@ -42,7 +56,9 @@ func TestKube(t *testing.T) {
 type cluster struct {
 	*server  // a client's view of it, through the aggregator as its administrator
 	balancer *balancer
+	data     string            // folder of its state
 	vars     map[string]string // what a server needs to join
+	config   *rest.Config      // of its administrator
 	kube     *kubernetes.Clientset
 	networks *versioned.Clientset
 }
@@ -57,7 +73,7 @@ func startCluster(t *testing.T) *cluster {
 	}
 	data := t.TempDir()
 	// Not of the context of the test: it is asked to end, not killed.
-	command := exec.CommandContext(context.WithoutCancel(t.Context()), filepath.Join(bin, "kube"), "-bin", bin, "-data", data)
+	command := exec.CommandContext(context.WithoutCancel(t.Context()), filepath.Join(bin, "kube"), append([]string{"-bin", bin, "-data", data}, auditFlags(t, data)...)...)
 	s := &server{kubeconfig: filepath.Join(data, "kubeconfig"), log: &output{}, ended: make(chan struct{})}
 	stderr, err := command.StderrPipe()
 	if err != nil {
@@ -91,16 +107,16 @@ func startCluster(t *testing.T) *cluster {
 	case <-time.After(startDeadline):
 		t.Fatalf("kube was not ready after %v", startDeadline)
 	}
-	c := &cluster{server: s, balancer: newBalancer(t), vars: readVars(t, filepath.Join(data, "env")), networks: newClients(t, s)}
-	config, err := clientcmd.BuildConfigFromFlags("", s.kubeconfig)
-	if err != nil {
+	c := &cluster{server: s, balancer: newBalancer(t), data: data, vars: readVars(t, filepath.Join(data, "env")), networks: newClients(t, s)}
+	if c.config, err = clientcmd.BuildConfigFromFlags("", s.kubeconfig); err != nil {
 		t.Fatal(err)
 	}
-	config.QPS = -1
-	if c.kube, err = kubernetes.NewForConfig(config); err != nil {
+	c.config.QPS = -1
+	if c.kube, err = kubernetes.NewForConfig(c.config); err != nil {
 		t.Fatal(err)
 	}
-	c.install(t)
+	// As a person would.
+	c.kubectl(t, "apply", "-k", c.overlay(t))
 	return c
 }
 
@@ -118,13 +134,30 @@ func readVars(t *testing.T, path string) map[string]string {
 	return vars
 }
 
-// install applies the manifests as a person would. No pod runs without a node:
-// the Service points to processes of the test instead.
-func (c *cluster) install(t *testing.T) {
+// overlay returns a folder to install from. No pod runs without a node: the
+// Service points to processes of the test instead.
+func (c *cluster) overlay(t *testing.T) string {
 	t.Helper()
-	c.kubectl(t, "apply", "-k", absolute(t, "../../artifacts/overlays/self-registered"))
-	c.kubectl(t, "patch", "service", "network-apiserver", "-n", serverNamespace, "--type=json", "-p", fmt.Sprintf(
-		`[{"op":"replace","path":"/spec","value":{"type":"ExternalName","externalName":"localhost","ports":[{"port":%d}]}}]`, c.balancer.port))
+	dir := t.TempDir()
+	base, err := filepath.Rel(dir, absolute(t, "../../artifacts/overlays/self-registered"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	content := fmt.Sprintf(`apiVersion: kustomize.config.k8s.io/v1beta1
+kind: Kustomization
+resources:
+- %s
+patches:
+- target: {kind: Service, name: network-apiserver}
+  patch: |
+    - op: replace
+      path: /spec
+      value: {type: ExternalName, externalName: localhost, ports: [{port: %d}]}
+`, base, c.balancer.port)
+	if err := os.WriteFile(filepath.Join(dir, "kustomization.yaml"), []byte(content), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return dir
 }
 
 func absolute(t testing.TB, path string) string {
@@ -164,6 +197,7 @@ func (c *cluster) launchReplica(t testing.TB, o *cloud, flags ...string) *replic
 		"--etcd-keyfile", c.vars["ETCD_KEYFILE"],
 		"--os-cloud", osCloud,
 		"--enable-priority-and-fairness",
+		"--disable-http2-serving",
 		"--register-apiservice",
 		"--service-namespace", serverNamespace,
 		"--service-port", strconv.Itoa(c.balancer.port),
@@ -185,11 +219,26 @@ func (c *cluster) launchReplica(t testing.TB, o *cloud, flags ...string) *replic
 	t.Cleanup(func() {
 		r.stop(t)
 		c.balancer.remove(r.port)
+		r.checkLog(t)
 		if t.Failed() {
 			t.Logf("network-apiserver, process %d, on port %d:\n%s", r.process.Pid, r.port, r.log)
 		}
 	})
 	return r
+}
+
+// unwanted is what no log of a server should hold: a crash, and a right that the
+// manifests do not give. The one that an owner of a namespace is asked for is
+// told in a message of its own.
+var unwanted = regexp.MustCompile(`(?im)^.*(\bpanic|^goroutine \d|forbidden).*$`)
+
+func (r *replica) checkLog(t testing.TB) {
+	t.Helper()
+	for _, line := range unwanted.FindAllString(r.log.String(), -1) {
+		if !strings.Contains(line, "network-apiserver:credentials") {
+			t.Errorf("network-apiserver, process %d, logged %q", r.process.Pid, line)
+		}
+	}
 }
 
 func (r *replica) waitReady(t testing.TB) {
@@ -207,14 +256,17 @@ func (r *replica) waitReady(t testing.TB) {
 	}
 }
 
-// waitServed waits until the aggregator serves the group: it looks for servers
-// only every few seconds.
-func (c *cluster) waitServed(t testing.TB) {
+// waitServed waits until the group is served, in these versions or in all: the
+// aggregator looks for servers only every few seconds.
+func (c *cluster) waitServed(t testing.TB, versions ...string) {
 	t.Helper()
+	if versions == nil {
+		versions = []string{"v1", "v2alpha1"}
+	}
 	var last error
 	err := wait.PollUntilContextTimeout(t.Context(), eventuallyInterval, startDeadline, true, func(ctx context.Context) (bool, error) {
 		last = nil
-		for _, version := range []string{"v1", "v2alpha1"} {
+		for _, version := range versions {
 			last = errors.Join(last, c.networks.RESTClient().Get().AbsPath("/apis/"+samplecrdv1.GroupName, version, "networks").Do(ctx).Error())
 		}
 		return last == nil, nil

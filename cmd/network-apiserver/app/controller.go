@@ -44,7 +44,7 @@ func addControllers(ctx context.Context, server *genericapiserver.GenericAPIServ
 		Cluster: cluster,
 	}
 	if cluster != nil {
-		controllers.Network.Secrets = cluster.Clients.CoreV1()
+		controllers.Network.Cluster = cluster.Clients
 	}
 	if err := controllers.Prepare(); err != nil {
 		return err

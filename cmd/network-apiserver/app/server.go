@@ -231,6 +231,7 @@ func newConfig(o *Options, base base) (*apiserver.Config, informers.SharedInform
 		}
 	}
 	config.SharedInformerFactory = cluster.informers
+	drainConnections(&config.Config)
 	return &apiserver.Config{GenericConfig: config}, factory, nil
 }
 

@@ -16,7 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
-	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
+	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/client-go/util/workqueue"
@@ -88,9 +88,9 @@ type Options struct {
 	Drift Drift
 	// Recorder is told when the reason of the conditions changes. nil: nobody is.
 	Recorder events.EventRecorder
-	// Secrets are where the credentials are that Networks name. Nil where there
-	// are none: such Networks then wait with CredentialsUnavailable.
-	Secrets corev1client.SecretsGetter
+	// Cluster has the Secrets with the credentials that Networks name. Nil where
+	// there is none: such Networks then wait with CredentialsUnavailable.
+	Cluster kubernetes.Interface
 }
 
 // NewController returns a controller that makes networks in the cloud. The
@@ -104,7 +104,7 @@ func NewController(ctx context.Context, clients clientset.Interface, informer in
 			workqueue.TypedRateLimitingQueueConfig[cache.ObjectName]{Name: "networks"}),
 		backoff:      backoff,
 		cloud:        cloud,
-		secrets:      newSecrets(o.Secrets),
+		secrets:      newSecrets(o.Cluster),
 		clusterID:    o.ClusterID,
 		drift:        o.Drift,
 		recorder:     o.Recorder,

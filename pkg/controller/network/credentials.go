@@ -30,18 +30,24 @@ func atOnce(wait func()) { wait() }
 
 // secret returns a Secret as it was read last.
 func (c *Controller) secret(ctx context.Context, namespace, name string, aside func(func())) (*secret, error) {
-	if c.secrets.getter == nil {
+	if c.secrets.cluster == nil {
 		return nil, unavailable("spec.openStack.credentialsRef names Secret %q, and a server without a cluster has no Secrets", name)
 	}
-	key := cache.NewObjectName(namespace, name)
-	defer c.lock(key, aside)()
-	return c.secrets.read(ctx, key)
+	defer c.lock(namespace, aside)()
+	return c.secrets.read(ctx, cache.NewObjectName(namespace, name))
 }
 
-// lock waits for the lock of a Secret and returns what unlocks it.
-func (c *Controller) lock(name cache.ObjectName, aside func(func())) (unlock func()) {
-	aside(func() { c.secrets.locks.LockKey(name.String()) })
-	return func() { _ = c.secrets.locks.UnlockKey(name.String()) }
+// unheld tells that a pass has to put a finalizer on, or take one off.
+func (c *Controller) unheld(ctx context.Context, s *secret) (bool, error) {
+	defer c.lock(s.Namespace, atOnce)()
+	b, err := c.secrets.binding(ctx, s.Namespace)
+	return !s.held || b != nil && b.held == b.deleting, err
+}
+
+// lock waits for the lock of a namespace and returns what unlocks it.
+func (c *Controller) lock(namespace string, aside func(func())) (unlock func()) {
+	aside(func() { c.secrets.locks.LockKey(namespace) })
+	return func() { _ = c.secrets.locks.UnlockKey(namespace) }
 }
 
 // connect returns the client of a cloud that a Secret leads to; no name: the
@@ -83,8 +89,8 @@ func (p *pass) connect(ctx context.Context) (*neutron.Client, error) {
 
 // distrustSecret has the Secret read again by the next pass.
 func (p *pass) distrustSecret() {
-	if ref := credentialsRef(p.network); ref != nil {
-		p.secrets.forget(cache.NewObjectName(p.network.Namespace, ref.SecretName))
+	if credentialsRef(p.network) != nil {
+		p.secrets.forget(p.network.Namespace)
 	}
 }
 
@@ -104,22 +110,53 @@ func (p *pass) holdSecret(ctx context.Context) error {
 			return err
 		}
 	}
-	if err := p.addFinalizer(ctx, cache.NewObjectName(p.network.Namespace, ref.SecretName)); err != nil {
+	if err := p.addFinalizers(ctx, cache.NewObjectName(p.network.Namespace, ref.SecretName)); err != nil {
 		return err
 	}
 	return p.letSecretsGo(ctx, ref.SecretName)
 }
 
-func (p *pass) addFinalizer(ctx context.Context, name cache.ObjectName) error {
-	defer p.lock(name, p.aside)()
+// addFinalizers begins with the RoleBinding: what lets the Secret go must not go
+// before it.
+func (p *pass) addFinalizers(ctx context.Context, name cache.ObjectName) error {
+	defer p.lock(name.Namespace, p.aside)()
+	if err := p.holdBinding(ctx, name); err != nil {
+		return err
+	}
 	s, err := p.secrets.read(ctx, name)
 	if err != nil || s.held || s.deleting {
 		return err
 	}
-	if err := p.secrets.patch(ctx, s, append(slices.Clone(s.finalizers), samplecrdv1.CredentialsFinalizer)); err != nil {
-		return unreachable(name, err)
+	return p.secrets.setSecretHeld(ctx, s, true)
+}
+
+// holdBinding keeps the RoleBinding, if there is one. From an owner who took it
+// away it is not kept: but the deletion of a namespace takes away everything, and
+// means none of it.
+func (p *pass) holdBinding(ctx context.Context, secret cache.ObjectName) error {
+	b, err := p.secrets.binding(ctx, secret.Namespace)
+	if err != nil || b == nil || b.held != b.deleting {
+		return err
 	}
-	return nil
+	if !b.deleting {
+		return p.secrets.setBindingHeld(ctx, b, true)
+	}
+	if goes, err := p.namespaceGoes(ctx); goes || err != nil {
+		return err
+	}
+	klog.FromContext(ctx).Info("Letting the RoleBinding go, which was deleted", "roleBinding", b.ObjectName)
+	if err := p.secrets.setBindingHeld(ctx, b, false); err != nil {
+		return err
+	}
+	return unbound("Secret", secret)
+}
+
+func (p *pass) namespaceGoes(ctx context.Context) (bool, error) {
+	namespace, err := p.secrets.cluster.CoreV1().Namespaces().Get(ctx, p.network.Namespace, metav1.GetOptions{})
+	if err != nil {
+		return false, fmt.Errorf("reading namespace %s: %w", p.network.Namespace, err)
+	}
+	return namespace.DeletionTimestamp != nil, nil
 }
 
 func (p *pass) letSecretsGo(ctx context.Context, except string) error {
@@ -134,15 +171,15 @@ func (p *pass) letSecretsGo(ctx context.Context, except string) error {
 	return nil
 }
 
-// letSecretGo takes the finalizer off if no other Network holds the Secret, and
-// then the name off the status. Of two that go at one time the second to have
-// the lock sees that the first is gone.
+// letSecretGo takes the finalizers off that no other Network needs, and then the
+// name off the status. Of two that go at one time the second to have the lock
+// sees that the first is gone.
 func (p *pass) letSecretGo(ctx context.Context, name cache.ObjectName) error {
-	if p.secrets.getter == nil {
+	if p.secrets.cluster == nil {
 		return unavailable("Secret %q is held, and a server without a cluster has no Secrets", name.Name)
 	}
-	defer p.lock(name, p.aside)()
-	if err := p.removeFinalizerOf(ctx, name); err != nil {
+	defer p.lock(name.Namespace, p.aside)()
+	if err := p.removeFinalizers(ctx, name); err != nil {
 		return err
 	}
 	status := p.network.Status.DeepCopy()
@@ -153,47 +190,82 @@ func (p *pass) letSecretGo(ctx context.Context, name cache.ObjectName) error {
 	return p.writeStatus(ctx, status)
 }
 
-func (p *pass) removeFinalizerOf(ctx context.Context, name cache.ObjectName) error {
-	got, err := p.secrets.getter.Secrets(name.Namespace).Get(ctx, name.Name, metav1.GetOptions{})
+func (p *pass) removeFinalizers(ctx context.Context, name cache.ObjectName) error {
+	secretHeld, anyHeld, err := p.heldByOthers(ctx, name.Name)
+	if err != nil || secretHeld {
+		return err
+	}
+	if err := p.releaseSecret(ctx, name); err != nil {
+		return err
+	}
+	if anyHeld || len(p.network.Status.HeldSecrets) > 1 {
+		return nil
+	}
+	b, err := p.bindingNow(ctx)
+	if err != nil || b == nil || !b.held {
+		return err
+	}
+	return p.secrets.setBindingHeld(ctx, b, false)
+}
+
+func (p *pass) releaseSecret(ctx context.Context, name cache.ObjectName) error {
+	got, err := p.secrets.cluster.CoreV1().Secrets(name.Namespace).Get(ctx, name.Name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
 		return nil
 	}
+	if apierrors.IsForbidden(err) {
+		if forGood, err := p.unboundForGood(ctx); forGood || err != nil {
+			return err
+		}
+	}
 	if err != nil {
-		return unreachable(name, err)
+		return unreachable("Secret", name, err)
 	}
 	s := p.secrets.note(got)
 	if !s.held {
 		return nil
 	}
-	if others, err := p.othersHold(ctx, name.Name); others || err != nil {
-		return err
-	}
 	klog.FromContext(ctx).Info("Letting the Secret go", "secret", name)
-	err = p.secrets.patch(ctx, s, slices.DeleteFunc(slices.Clone(s.finalizers), func(f string) bool { return f == samplecrdv1.CredentialsFinalizer }))
-	p.secrets.forget(name) // it may be gone with the finalizer
-	if err != nil && !apierrors.IsNotFound(err) {
-		return unreachable(name, err)
-	}
-	return nil
+	return p.secrets.setSecretHeld(ctx, s, false)
 }
 
-// othersHold asks the API server and not the cache, which may not know yet that
-// the others are gone: then nobody would be the last.
-func (p *pass) othersHold(ctx context.Context, secretName string) (bool, error) {
+// unboundForGood tells that nobody can give the right to Secrets again: the
+// RoleBinding is gone, and so will be the namespace. That is so where a crash came
+// between letting both go and the status; it would be in vain to wait.
+func (p *pass) unboundForGood(ctx context.Context) (bool, error) {
+	if b, err := p.bindingNow(ctx); b != nil || err != nil {
+		return false, err
+	}
+	return p.namespaceGoes(ctx)
+}
+
+func (p *pass) bindingNow(ctx context.Context) (*kept, error) {
+	p.secrets.forget(p.network.Namespace)
+	return p.secrets.binding(ctx, p.network.Namespace)
+}
+
+// heldByOthers tells whether another Network holds the Secret, or any in the
+// namespace. It asks the API server and not the cache, which may not know yet
+// that the others are gone: then nobody would be the last.
+func (p *pass) heldByOthers(ctx context.Context, secretName string) (thisOne, anyOne bool, err error) {
 	options := metav1.ListOptions{Limit: usersPerPage}
 	for {
 		page, err := p.clients.SamplecrdV1().Networks(p.network.Namespace).List(ctx, options)
 		if err != nil {
-			return false, fmt.Errorf("listing the Networks of namespace %s: %w", p.network.Namespace, err)
+			return false, false, fmt.Errorf("listing the Networks of namespace %s: %w", p.network.Namespace, err)
 		}
 		for i := range page.Items {
 			n := &page.Items[i]
-			if n.UID != p.network.UID && slices.Contains(n.Status.HeldSecrets, secretName) {
-				return true, nil
+			if n.UID == p.network.UID {
+				continue
 			}
+			if slices.Contains(n.Status.HeldSecrets, secretName) {
+				return true, true, nil
+			}
+			anyOne = anyOne || len(n.Status.HeldSecrets) > 0
 		}
 		if options.Continue = page.Continue; options.Continue == "" {
-			return false, nil
+			return false, anyOne, nil
 		}
 	}
 }

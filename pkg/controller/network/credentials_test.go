@@ -31,7 +31,7 @@ const (
 // newCredentialsWorld has a Secret "lab" that leads to project blue.
 func newCredentialsWorld(t tb) *world {
 	w := newWorld(t)
-	w.withSecrets()
+	w.withCluster()
 	w.putSecret("lab", w.cloudsYAML(blueUser, "blue"))
 	return w
 }
@@ -78,21 +78,25 @@ func TestNetworkWithCredentials(t *testing.T) {
 	if len(w.networks()) != 0 {
 		t.Errorf("in the operator's project: %+v", w.networks())
 	}
-	if got := w.secretVerbs(); !slices.Equal(got, []string{"get", "patch"}) {
-		t.Errorf("to Secrets was done %q, want get and patch", got)
+	want := []string{"get secrets", "get rolebindings", "patch rolebindings", "patch secrets"}
+	if diff := cmp.Diff(want, w.asked()); diff != "" {
+		t.Errorf("asked of the cluster (-want +got):\n%s", diff)
+	}
+	if !w.holdsBinding() {
+		t.Error("the RoleBinding may go before the Secret")
 	}
 
 	requests, writes = w.traffic(w.settle)
-	if tokens(requests) != 0 || len(writes) > 0 || len(w.secretVerbs()) > 0 {
-		t.Errorf("a quiet pass writes %v, requests %v and looks at Secrets", writes, requests)
+	if tokens(requests) != 0 || len(writes) > 0 || len(w.asked()) > 0 {
+		t.Errorf("a quiet pass writes %v, requests %v and looks at the cluster", writes, requests)
 	}
 	w.delete()
 	requests, _ = w.traffic(w.settle)
 	if diff := cmp.Diff([]string{"GET networks", "GET subnets", "DELETE networks"}, ofNeutron(requests)); diff != "" {
 		t.Errorf("requests of the deletion (-want +got):\n%s", diff)
 	}
-	if w.get() != nil || w.holds("lab") {
-		t.Errorf("left are the Network %v, or the finalizer of the Secret (%t)", w.get(), w.holds("lab"))
+	if w.get() != nil || w.holds("lab") || w.holdsBinding() {
+		t.Errorf("left are the Network %v, or the finalizer of the Secret (%t) or the RoleBinding (%t)", w.get(), w.holds("lab"), w.holdsBinding())
 	}
 	if strings.Contains(log(), passwords) {
 		t.Errorf("the log holds the password:\n%s", log())
@@ -118,7 +122,7 @@ func TestCredentialsUnavailable(t *testing.T) {
 		"no Secret":      {func(w *world) { w.deleteSecret("lab") }, `Secret "lab" is not there`},
 		"no clouds.yaml": {func(w *world) { w.editSecret("lab", func(s *corev1.Secret) { s.Data = nil }) }, `Secret "lab" has no key clouds.yaml`},
 		"no binding": {func(w *world) { w.kube.forbidden = true }, `the controller may not get and patch Secret "lab": ` +
-			`in namespace "default" a RoleBinding of ClusterRole "network-apiserver:credentials" to its service account is missing`},
+			`in namespace "default" the RoleBinding "network-apiserver-credentials" of ClusterRole "network-apiserver:credentials" to its service account is missing`},
 		"no such cloud":            {changed("LAB", "PROD"), openLab + `cloud "LAB" is not in clouds.yaml, which has "PROD"`},
 		"TLS that is not verified": {changed("auth:", "verify: false, auth:"), openLab + "clouds.LAB.verify must be true: put the CA into the key cacert beside clouds.yaml"},
 		"no YAML":                  {put(func(*world) string { return "{" + blueUser }), openLab + "clouds.yaml is not YAML, at line 1"},
@@ -180,8 +184,8 @@ func TestCredentialsUnavailable(t *testing.T) {
 			_ = w.pass()
 			w.delete()
 			w.kube.ClearActions()
-			if err := w.pass(); err != nil || w.get() != nil || len(w.secretVerbs()) > 0 {
-				t.Errorf("the Network goes with %v and requests for Secrets %v, want none:\n%s", err, w.secretVerbs(), conditions(w.get()))
+			if err := w.pass(); err != nil || w.get() != nil || len(w.asked()) > 0 {
+				t.Errorf("the Network goes with %v and requests to the cluster, want none:\n%s", err, conditions(w.get()))
 			}
 		})
 	}
@@ -256,13 +260,13 @@ func TestRefusedTokenReadsTheSecretAgain(t *testing.T) {
 	if got := stateOf(t, w.get()); got.Reason != samplecrdv1.ReasonCredentialsUnavailable || got.Ready != yes {
 		t.Errorf("conditions %+v, want CredentialsUnavailable and still ready", got)
 	}
-	if got := w.secretVerbs(); len(got) > 0 {
+	if got := w.asked(); len(got) > 0 {
 		t.Errorf("before the refusal the Secret is read: %v", got)
 	}
 	w.putSecret("lab", w.cloudsYAML(redUser, "blue"))
 	w.settle()
-	if got := w.secretVerbs(); !slices.Equal(got, []string{"get"}) {
-		t.Errorf("after the refusal was done to Secrets %v, want one get", got)
+	if got := w.asked(); !slices.Equal(got, []string{"get secrets", "get rolebindings"}) {
+		t.Errorf("after the refusal the cluster was asked for %q, want the Secret and the RoleBinding", got)
 	}
 	if diff := cmp.Diff(succeeds, stateOf(t, w.get())); diff != "" {
 		t.Errorf("conditions (-want +got):\n%s", diff)
@@ -286,8 +290,9 @@ func TestTwoNetworksShareASecret(t *testing.T) {
 	if got := tokens(requests); got != 1 {
 		t.Errorf("%d tokens for Secrets with the same content, want 1", got)
 	}
-	if got := w.secretVerbs(); !slices.Equal(got, []string{"get", "patch", "get", "patch"}) {
-		t.Errorf("to Secrets was done %v, want a get and a patch of each", got)
+	asked := []string{"get secrets", "get rolebindings", "patch rolebindings", "patch secrets", "get secrets", "patch secrets"}
+	if diff := cmp.Diff(asked, w.asked()); diff != "" {
+		t.Errorf("asked of the cluster (-want +got):\n%s", diff)
 	}
 	w.delete()
 	w.settle()
@@ -298,8 +303,12 @@ func TestTwoNetworksShareASecret(t *testing.T) {
 	if err := w.passOver("second"); err != nil {
 		t.Fatal(err)
 	}
-	if w.holds("lab") || !w.holds("copy") {
-		t.Errorf("lab is held: %t, copy: %t; want copy alone", w.holds("lab"), w.holds("copy"))
+	if w.holds("lab") || !w.holds("copy") || !w.holdsBinding() {
+		t.Errorf("lab is held: %t, copy: %t, the RoleBinding: %t; want copy and that", w.holds("lab"), w.holds("copy"), w.holdsBinding())
+	}
+	w.deleteNamed("third")
+	if err := w.passOver("third"); err != nil || w.holdsBinding() {
+		t.Errorf("the last Network goes with %v, and leaves the RoleBinding held: %t", err, w.holdsBinding())
 	}
 }
 
@@ -358,8 +367,8 @@ func TestNetworksThatGoAtOneTime(t *testing.T) {
 		})
 	}
 	running.Wait()
-	if w.holds("lab") {
-		t.Error("the Secret is held by nobody, and bears the finalizer")
+	if w.holds("lab") || w.holdsBinding() {
+		t.Errorf("held by nobody, the Secret bears the finalizer: %t, and the RoleBinding: %t", w.holds("lab"), w.holdsBinding())
 	}
 	for _, name := range names {
 		if _, err := w.storedAs(name); err == nil {
@@ -368,12 +377,13 @@ func TestNetworksThatGoAtOneTime(t *testing.T) {
 	}
 }
 
-// TestNamespaceDeletion deletes the Secret before the Network has gone.
+// TestNamespaceDeletion has all but the Network deleted first, and the process
+// start again.
 func TestNamespaceDeletion(t *testing.T) {
 	w := newCredentialsWorld(t)
 	w.create(newNetwork(withCredentials("lab")))
 	w.settle()
-	w.deleteSecret("lab")
+	w.deleteNamespace()
 	w.cloud.answerWith(func(_ http.ResponseWriter, r *http.Request) bool {
 		if r.Method == http.MethodDelete {
 			w.mu.Lock()
@@ -382,17 +392,113 @@ func TestNamespaceDeletion(t *testing.T) {
 		}
 		return false
 	})
-	w.withSecrets() // as after a restart
+	w.withCluster()
 	w.settle()
 	moveGateway(w)
 	w.settle() // what it serves, it serves to the end
 	w.delete()
 	w.settle()
-	if diff := cmp.Diff([]string{"Neutron is asked to delete", "Secret lab is let go", "the object goes"}, w.diary); diff != "" {
+	want := []string{"Neutron is asked to delete", "secrets lab let go", "rolebindings network-apiserver-credentials let go", "the object goes"}
+	if diff := cmp.Diff(want, w.diary); diff != "" {
 		t.Errorf("order (-want +got):\n%s", diff)
 	}
-	if w.get() != nil || w.getSecret("lab") != nil {
-		t.Errorf("left are Network %v and Secret %v", w.get(), w.getSecret("lab"))
+	if w.get() != nil || w.getSecret("lab") != nil || w.getBinding() != nil {
+		t.Errorf("left are Network %v, Secret %v and RoleBinding %v", w.get(), w.getSecret("lab"), w.getBinding())
+	}
+}
+
+// TestRevocation has the owner of a living namespace take the RoleBinding away.
+func TestRevocation(t *testing.T) {
+	w := newCredentialsWorld(t)
+	for _, name := range []string{"staying", "leaving"} {
+		w.create(newNetwork(withCredentials("lab"), named(name)))
+		if err := w.passOver(name); err != nil {
+			t.Fatal(err)
+		}
+		w.refresh(name)
+	}
+	w.unbind()
+	w.deleteNamed("leaving")
+	if err := w.passOver("leaving"); err != nil || w.getBinding() == nil {
+		t.Errorf("a Network that goes ends with %v, and with the RoleBinding %v: it was to go first", err, w.getBinding())
+	}
+	w.refreshGone("leaving")
+	if queued, err := w.look(); err != nil || queued != 1 {
+		t.Errorf("%d queued (%v), want 1", queued, err)
+	}
+	want := state{yes, yes, samplecrdv1.ReasonCredentialsUnavailable, `the controller may not get and patch Secret "lab": ` +
+		`in namespace "default" the RoleBinding "network-apiserver-credentials" of ClusterRole "network-apiserver:credentials" to its service account is missing`}
+	for range 2 {
+		if err := w.passOver("staying"); err == nil {
+			t.Error("without the right a pass ends well")
+		}
+		if w.getBinding() != nil {
+			t.Fatal("the RoleBinding stays, which its owner deleted")
+		}
+		n, err := w.storedAs("staying")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(want, stateOf(t, n)); diff != "" {
+			t.Errorf("conditions (-want +got):\n%s", diff)
+		}
+	}
+	w.bind()
+	if err := w.passOver("staying"); err != nil || !w.holdsBinding() {
+		t.Errorf("bound again, the pass ends with %v, and the RoleBinding is held: %t", err, w.holdsBinding())
+	}
+}
+
+// TestRoleBindingOfAnotherName gives the right as well, and nothing keeps it.
+func TestRoleBindingOfAnotherName(t *testing.T) {
+	newUnkept := func() *world {
+		w := newCredentialsWorld(t)
+		w.unbind()
+		w.kube.elsewhere = true
+		w.create(newNetwork(withCredentials("lab")))
+		w.settle()
+		return w
+	}
+	deleteNamespace := func(w *world) {
+		w.deleteNamespace()
+		w.kube.elsewhere = false
+		w.delete()
+	}
+
+	w := newUnkept()
+	w.bind()
+	if queued, err := w.look(); err != nil || queued != 1 {
+		t.Errorf("with that name as well %d are queued (%v), want 1", queued, err)
+	}
+	w.settle()
+	if !w.holdsBinding() {
+		t.Error("the resync does not hold the RoleBinding")
+	}
+
+	w = newUnkept()
+	deleteNamespace(w)
+	w.settle()
+	if w.get() != nil || !w.holds("lab") {
+		t.Errorf("without the right to, the Secret is let go, or waited for by\n%s", conditions(w.get()))
+	}
+
+	w = newUnkept()
+	deleteNamespace(w)
+	w.withCluster()
+	if err := w.pass(); err == nil || w.get() == nil {
+		t.Errorf("a Network goes that nobody could delete in Neutron (%v)", err)
+	}
+
+	w = newUnkept()
+	w.kube.elsewhere = false
+	w.delete()
+	if err := w.pass(); err == nil || w.get() == nil {
+		t.Errorf("in a namespace that stays, a Network goes without its Secret (%v)", err)
+	}
+	w.bind()
+	w.settle()
+	if w.get() != nil || w.holds("lab") {
+		t.Errorf("bound again, the Secret is held: %t, by\n%s", w.holds("lab"), conditions(w.get()))
 	}
 }
 
@@ -401,7 +507,7 @@ func TestAbandonedWithoutABinding(t *testing.T) {
 	w.create(newNetwork(withCredentials("lab")))
 	w.settle()
 	w.kube.forbidden = true
-	w.withSecrets()
+	w.withCluster()
 	w.delete()
 	if err := w.pass(); err == nil {
 		t.Error("a Network that can't be reached goes")
@@ -440,14 +546,18 @@ var credentialScenarios = map[string]struct {
 		start: func(w *world) { w.create(newNetwork(withCredentials("lab"))); w.settle() },
 		act:   func(w *world) { w.deleteSecret("lab"); w.delete() },
 	},
+	"delete with the namespace": {
+		start: func(w *world) { w.create(newNetwork(withCredentials("lab"))); w.settle() },
+		act:   func(w *world) { w.deleteNamespace(); w.delete() },
+	},
 	"delete what is retained": {
 		start: func(w *world) { w.create(newNetwork(withCredentials("lab"), withSpec(retained))); w.settle() },
 		act:   (*world).delete,
 	},
 }
 
-// TestCredentialsSurviveOneFailureAnywhere fails each write to the Network or the
-// Secret, or ends the process there or at a request to a cloud; and has each pass
+// TestCredentialsSurviveOneFailureAnywhere fails each write to the Network, the
+// Secret or the RoleBinding, or ends the process there or at a request to a cloud; and has each pass
 // made by a process that knows nothing.
 func TestCredentialsSurviveOneFailureAnywhere(t *testing.T) {
 	for name, s := range credentialScenarios {
@@ -465,7 +575,7 @@ func TestCredentialsSurviveOneFailureAnywhere(t *testing.T) {
 					w.arm(nth, f)
 					var err error
 					for range 10 {
-						w.withSecrets()
+						w.withCluster()
 						if err = w.pass(); err == nil {
 							break
 						}
@@ -500,7 +610,7 @@ func TestNothingStaysHeldAfterACrash(t *testing.T) {
 			fired = w.disarm()
 			w.delete()
 			for range 10 {
-				w.withSecrets()
+				w.withCluster()
 				if w.pass() == nil {
 					break
 				}
@@ -519,6 +629,9 @@ func (w *world) checkHeld(t *testing.T, want []string, retained bool) {
 		if got := w.holds(name); got != slices.Contains(want, name) {
 			t.Errorf("Secret %s is held: %t", name, got)
 		}
+	}
+	if got := w.holdsBinding(); got != (len(want) > 0) {
+		t.Errorf("the RoleBinding is held: %t", got)
 	}
 	client := w.client(func(o *neutron.Options) { o.Token, o.ProjectID = "it:x:blue:member", "blue" })
 	networks, err := client.ListNetworks(t.Context(), neutron.NetworkFilter{})
@@ -561,8 +674,17 @@ func TestResyncListsEachSiteOnce(t *testing.T) {
 	if diff := cmp.Diff(want, slices.Sorted(slices.Values(ofNeutron(requests)))); diff != "" {
 		t.Errorf("requests (-want +got):\n%s", diff)
 	}
-	if got := w.secretVerbs(); !slices.Equal(got, []string{"get", "get", "get"}) {
-		t.Errorf("to Secrets was done %v, want a get of each", got)
+	asked := []string{"get rolebindings", "get secrets", "get secrets", "get secrets"}
+	if diff := cmp.Diff(asked, slices.Sorted(slices.Values(w.asked()))); diff != "" {
+		t.Errorf("asked of the cluster (-want +got):\n%s", diff)
+	}
+}
+
+// refreshGone takes a Network out of the cache.
+func (w *world) refreshGone(name string) {
+	w.t.Helper()
+	if err := w.indexer.Delete(newNetwork(named(name))); err != nil {
+		w.t.Fatal(err)
 	}
 }
 

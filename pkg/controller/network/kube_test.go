@@ -9,6 +9,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -22,22 +23,30 @@ import (
 	samplecrdv1 "github.com/samplecrd/network-apiserver/pkg/apis/samplecrd/v1"
 )
 
-var secretsResource = corev1.SchemeGroupVersion.WithResource("secrets")
+var (
+	secretsResource    = corev1.SchemeGroupVersion.WithResource("secrets")
+	bindingsResource   = rbacv1.SchemeGroupVersion.WithResource("rolebindings")
+	namespacesResource = corev1.SchemeGroupVersion.WithResource("namespaces")
+)
 
-// kube is a Kubernetes that holds Secrets, and keeps the rules of finalizers.
+// kube is a Kubernetes that holds Secrets and a RoleBinding that gives the right
+// to them, and keeps the rules of finalizers.
 type kube struct {
 	*fake.Clientset
-	forbidden bool // to get and patch
+	forbidden bool // to get and patch Secrets, whatever the RoleBinding says
+	elsewhere bool // that right comes by a RoleBinding of another name
 	version   int
 }
 
-// withSecrets gives the controller Secrets, and forgets all it knew of them.
-func (w *world) withSecrets() {
+// withCluster gives the controller a cluster, and forgets all it knew of it.
+func (w *world) withCluster() {
 	if w.kube == nil {
-		w.kube = &kube{Clientset: fake.NewClientset()}
-		w.kube.PrependReactor("*", "secrets", w.secretAction)
+		w.kube = &kube{Clientset: fake.NewClientset(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: testName.Namespace}})}
+		w.kube.PrependReactor("*", "secrets", w.kubeAction)
+		w.kube.PrependReactor("*", "rolebindings", w.kubeAction)
+		w.bind()
 	}
-	w.controller.secrets = newSecrets(w.kube.CoreV1())
+	w.controller.secrets = newSecrets(w.kube)
 }
 
 // note writes into the diary. The world is locked.
@@ -45,34 +54,45 @@ func (w *world) note(format string, args ...any) {
 	w.diary = append(w.diary, fmt.Sprintf(format, args...))
 }
 
-func (w *world) secretAction(action clienttesting.Action) (bool, runtime.Object, error) {
+// may tells what the roles of the manifests allow: the RoleBinding of that name
+// can be read by every controller. The world is locked.
+func (k *kube) may(verb string, resource schema.GroupVersionResource, name string) bool {
+	if resource == bindingsResource && name != CredentialsBinding || verb != "get" && verb != "patch" {
+		return false
+	}
+	_, err := k.Tracker().Get(bindingsResource, testName.Namespace, CredentialsBinding)
+	return resource == bindingsResource && verb == "get" || !k.forbidden && (k.elsewhere || err == nil)
+}
+
+func (w *world) kubeAction(action clienttesting.Action) (bool, runtime.Object, error) {
 	name := "" // of a list there is none
 	if a, ok := action.(interface{ GetName() string }); ok {
 		name = a.GetName()
 	}
-	if w.kube.forbidden || action.GetVerb() != "get" && action.GetVerb() != "patch" {
-		return true, nil, apierrors.NewForbidden(secretsResource.GroupResource(), name, errors.New("User \"x\" cannot"))
+	w.mu.Lock()
+	dead, may := w.dead, w.kube.may(action.GetVerb(), action.GetResource(), name)
+	w.mu.Unlock()
+	if !may {
+		return true, nil, apierrors.NewForbidden(action.GetResource().GroupResource(), name, errors.New("User \"x\" cannot"))
 	}
 	patch, ok := action.(clienttesting.PatchAction)
 	if !ok {
-		w.mu.Lock()
-		defer w.mu.Unlock()
-		if w.dead {
+		if dead {
 			return true, nil, refusedBefore(nil)
 		}
 		return false, nil, nil
 	}
-	var s *corev1.Secret
+	var patched runtime.Object
 	var err error
-	commit := func() { s, err = w.patchSecret(name, patch) }
+	commit := func() { patched, err = w.patchFinalizers(patch) }
 	if f, hit := w.strike(w.fault.api != nil); hit {
 		return true, nil, f.api(commit)
 	}
 	commit()
-	return true, s, err
+	return true, patched, err
 }
 
-func (w *world) patchSecret(name string, patch clienttesting.PatchAction) (*corev1.Secret, error) {
+func (w *world) patchFinalizers(patch clienttesting.PatchAction) (runtime.Object, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	var body struct {
@@ -84,28 +104,36 @@ func (w *world) patchSecret(name string, patch clienttesting.PatchAction) (*core
 	if err := json.Unmarshal(patch.GetPatch(), &body); err != nil || patch.GetPatchType() != types.MergePatchType {
 		return nil, apierrors.NewBadRequest(fmt.Sprint("no merge patch of metadata: ", err))
 	}
-	object, err := w.kube.Tracker().Get(secretsResource, testName.Namespace, name)
+	resource, name := patch.GetResource(), patch.GetName()
+	object, err := w.kube.Tracker().Get(resource, testName.Namespace, name)
 	if err != nil {
 		return nil, err
 	}
-	s := object.(*corev1.Secret).DeepCopy()
-	if body.Metadata.ResourceVersion != s.ResourceVersion {
-		return nil, apierrors.NewConflict(secretsResource.GroupResource(), name, errors.New("the object has been modified"))
+	object = object.DeepCopyObject()
+	o := object.(metav1.Object)
+	if body.Metadata.ResourceVersion != o.GetResourceVersion() {
+		return nil, apierrors.NewConflict(resource.GroupResource(), name, errors.New("the object has been modified"))
 	}
-	added := slices.ContainsFunc(body.Metadata.Finalizers, func(f string) bool { return !slices.Contains(s.Finalizers, f) })
-	if added && s.DeletionTimestamp != nil {
-		return nil, apierrors.NewInvalid(corev1.SchemeGroupVersion.WithKind("Secret").GroupKind(), name, nil)
+	added := slices.ContainsFunc(body.Metadata.Finalizers, func(f string) bool { return !slices.Contains(o.GetFinalizers(), f) })
+	if added && o.GetDeletionTimestamp() != nil {
+		return nil, apierrors.NewInvalid(schema.GroupKind{Kind: resource.Resource}, name, nil)
 	}
-	s.Finalizers = body.Metadata.Finalizers
+	o.SetFinalizers(body.Metadata.Finalizers)
 	if !added {
-		w.note("Secret %s is let go", name)
+		w.note("%s %s let go", resource.Resource, name)
 	}
-	if s.DeletionTimestamp != nil && len(s.Finalizers) == 0 {
-		return s, w.kube.Tracker().Delete(secretsResource, s.Namespace, s.Name)
+	if o.GetDeletionTimestamp() != nil && len(o.GetFinalizers()) == 0 {
+		return object, w.kube.Tracker().Delete(resource, testName.Namespace, name)
 	}
 	w.kube.version++
-	s.ResourceVersion = strconv.Itoa(w.kube.version)
-	return s.DeepCopy(), w.kube.Tracker().Update(secretsResource, s, s.Namespace)
+	o.SetResourceVersion(strconv.Itoa(w.kube.version))
+	return object.DeepCopyObject(), w.kube.Tracker().Update(resource, object, testName.Namespace)
+}
+
+// bind is what the owner of the namespace does.
+func (w *world) bind() {
+	w.editObject(bindingsResource, &rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Namespace: testName.Namespace, Name: CredentialsBinding}},
+		func(metav1.Object) {})
 }
 
 // putSecret is what its owner does: it makes the Secret, or changes what is in it.
@@ -116,47 +144,89 @@ func (w *world) putSecret(name, cloudsYAML string) {
 
 func (w *world) editSecret(name string, tweak func(*corev1.Secret)) {
 	w.t.Helper()
+	w.editObject(secretsResource, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: testName.Namespace, Name: name}},
+		func(o metav1.Object) { tweak(o.(*corev1.Secret)) })
+}
+
+// editObject changes an object, which is that one if there is none yet.
+func (w *world) editObject(resource schema.GroupVersionResource, absent runtime.Object, tweak func(metav1.Object)) {
+	w.t.Helper()
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	write := w.kube.Tracker().Create
-	s := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: testName.Namespace, Name: name}}
-	if object, err := w.kube.Tracker().Get(secretsResource, testName.Namespace, name); err == nil {
-		s = object.(*corev1.Secret).DeepCopy()
-		write = func(gvr schema.GroupVersionResource, object runtime.Object, ns string, _ ...metav1.CreateOptions) error {
-			return w.kube.Tracker().Update(gvr, object, ns)
-		}
+	o := absent.(metav1.Object)
+	stored, err := w.kube.Tracker().Get(resource, o.GetNamespace(), o.GetName())
+	if err == nil {
+		o = stored.DeepCopyObject().(metav1.Object)
 	}
-	tweak(s)
+	tweak(o)
 	w.kube.version++
-	s.ResourceVersion = strconv.Itoa(w.kube.version)
-	if err := write(secretsResource, s, s.Namespace); err != nil {
+	o.SetResourceVersion(strconv.Itoa(w.kube.version))
+	if err == nil {
+		err = w.kube.Tracker().Update(resource, o.(runtime.Object), o.GetNamespace())
+	} else {
+		err = w.kube.Tracker().Create(resource, o.(runtime.Object), o.GetNamespace())
+	}
+	if err != nil {
 		w.t.Fatal(err)
 	}
 }
 
 func (w *world) deleteSecret(name string) {
 	w.t.Helper()
-	s := w.getSecret(name)
-	if len(s.Finalizers) == 0 {
-		if err := w.kube.Tracker().Delete(secretsResource, s.Namespace, name); err != nil {
+	w.deleteObject(secretsResource, w.getSecret(name))
+}
+
+// unbind takes the RoleBinding away, as its owner does.
+func (w *world) unbind() {
+	w.t.Helper()
+	w.deleteObject(bindingsResource, w.getBinding())
+}
+
+func (w *world) deleteObject(resource schema.GroupVersionResource, o metav1.Object) {
+	w.t.Helper()
+	if len(o.GetFinalizers()) == 0 {
+		if err := w.kube.Tracker().Delete(resource, o.GetNamespace(), o.GetName()); err != nil {
 			w.t.Fatal(err)
 		}
 		return
 	}
-	w.editSecret(name, func(s *corev1.Secret) { s.DeletionTimestamp = new(metav1.NewTime(time.Unix(1700000000, 0))) })
+	w.editObject(resource, o.(runtime.Object), func(o metav1.Object) { o.SetDeletionTimestamp(new(metav1.NewTime(time.Unix(1700000000, 0)))) })
+}
+
+// deleteNamespace deletes what is in it, as the cluster does; the Networks last.
+func (w *world) deleteNamespace() {
+	w.t.Helper()
+	w.editObject(namespacesResource, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: testName.Namespace}},
+		func(o metav1.Object) { o.SetDeletionTimestamp(new(metav1.NewTime(time.Unix(1700000000, 0)))) })
+	if w.getBinding() != nil {
+		w.unbind()
+	}
+	if w.getSecret("lab") != nil {
+		w.deleteSecret("lab")
+	}
 }
 
 // getSecret returns the Secret, nil if it is gone.
 func (w *world) getSecret(name string) *corev1.Secret {
 	w.t.Helper()
-	object, err := w.kube.Tracker().Get(secretsResource, testName.Namespace, name)
-	if apierrors.IsNotFound(err) {
-		return nil
-	}
-	if err != nil {
+	s, _ := w.getObject(secretsResource, name).(*corev1.Secret)
+	return s
+}
+
+// getBinding returns the RoleBinding, nil if it is gone.
+func (w *world) getBinding() *rbacv1.RoleBinding {
+	w.t.Helper()
+	b, _ := w.getObject(bindingsResource, CredentialsBinding).(*rbacv1.RoleBinding)
+	return b
+}
+
+func (w *world) getObject(resource schema.GroupVersionResource, name string) runtime.Object {
+	w.t.Helper()
+	object, err := w.kube.Tracker().Get(resource, testName.Namespace, name)
+	if err != nil && !apierrors.IsNotFound(err) {
 		w.t.Fatal(err)
 	}
-	return object.(*corev1.Secret)
+	return object
 }
 
 func (w *world) holds(name string) bool {
@@ -164,13 +234,18 @@ func (w *world) holds(name string) bool {
 	return s != nil && slices.Contains(s.Finalizers, samplecrdv1.CredentialsFinalizer)
 }
 
-// secretVerbs are what was done to Secrets since it was last asked.
-func (w *world) secretVerbs() (verbs []string) {
+func (w *world) holdsBinding() bool {
+	b := w.getBinding()
+	return b != nil && slices.Contains(b.Finalizers, samplecrdv1.CredentialsFinalizer)
+}
+
+// asked is what was asked of the cluster since the last time.
+func (w *world) asked() (requests []string) {
 	for _, a := range w.kube.Actions() {
-		verbs = append(verbs, a.GetVerb())
+		requests = append(requests, a.GetVerb()+" "+a.GetResource().Resource)
 	}
 	w.kube.ClearActions()
-	return verbs
+	return requests
 }
 
 // cloudsYAML names one cloud, LAB: that of a user of the project, whose password

@@ -47,7 +47,7 @@ type way struct {
 	client *neutron.Client
 	site   *site
 	err    error
-	unheld bool // the Secret lacks our finalizer
+	unheld bool // the Secret or the RoleBinding does not bear our finalizer as it should
 }
 
 func (w *way) failed() error {
@@ -78,7 +78,9 @@ func (c *Controller) findWays(ctx context.Context, networks []*samplecrdv1.Netwo
 				if s, w.err = c.secret(ctx, from.namespace, from.secret, atOnce); w.err != nil {
 					return
 				}
-				w.unheld = !s.held
+				if w.unheld, w.err = c.unheld(ctx, s); w.err != nil {
+					return
+				}
 				if cloud, w.err = c.secrets.cloud(s, from.cloud); w.err != nil {
 					return
 				}

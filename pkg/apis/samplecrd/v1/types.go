@@ -8,7 +8,8 @@ const GatewayNone = "None"
 // NeutronFinalizer keeps a Network until its network is gone from Neutron.
 const NeutronFinalizer = "samplecrd.k8s.io/neutron"
 
-// CredentialsFinalizer keeps a Secret while Networks are made with it.
+// CredentialsFinalizer keeps a Secret while Networks are made with it, and the
+// RoleBinding by which the controller may let it go.
 const CredentialsFinalizer = "samplecrd.k8s.io/credentials" //nolint:gosec // it is a name
 
 // Condition types of a Network.

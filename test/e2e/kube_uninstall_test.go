@@ -1,0 +1,109 @@
+//go:build kube
+
+package e2e
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/metadata"
+
+	samplecrdv1 "github.com/samplecrd/network-apiserver/pkg/apis/samplecrd/v1"
+)
+
+// testUninstall runs artifacts/uninstall.sh with Networks that are real in
+// Neutron, and looks for anything that is left.
+func (c *cluster) testUninstall(t *testing.T) {
+	cloud := newCloud(t)
+	r := c.startReplica(t, cloud, "--etcd-prefix=/uninstall")
+	c.waitServed(t)
+	nothing := cloud.resources(t)
+	namespace := c.newNamespace(t, "uninstalled", nil)
+	networks := c.networks.SamplecrdV1().Networks(namespace)
+	for _, name := range []string{"a", "b", "c"} {
+		createNetwork(t, networks, name)
+	}
+	converge(t, networks)
+	if len(cloud.resources(t)) == len(nothing) || len(c.ours(t)) == 0 {
+		t.Fatal("there is nothing to leave behind")
+	}
+	kubelet := make(chan error, 1)
+	c.hold(t)
+	go func() { kubelet <- c.stopWithDeployment(t, r) }()
+	c.script(t, absolute(t, "../../artifacts/uninstall.sh"), c.overlay(t))
+	if err := <-kubelet; err != nil {
+		t.Errorf("stopping the server with its Deployment: %v", err)
+	}
+	if left := cloud.resources(t); len(left) != len(nothing) {
+		t.Errorf("left in Neutron: %v", left)
+	}
+	if left := c.ours(t); len(left) > 0 {
+		t.Errorf("left in the cluster: %q", left)
+	}
+	// With an API that nobody serves this would not end.
+	c.kubectl(t, "delete", "namespace", namespace, "--timeout=1m")
+}
+
+// hold has the Deployment stay until its process has ended, as Pods do.
+func (c *cluster) hold(t *testing.T) {
+	t.Helper()
+	c.kubectl(t, "patch", "deployment", "network-apiserver", "--namespace="+serverNamespace, "--type=merge",
+		"--patch", `{"metadata":{"finalizers":["samplecrd.k8s.io/e2e"]}}`)
+}
+
+// stopWithDeployment stops the server as a kubelet does.
+func (c *cluster) stopWithDeployment(t *testing.T, r *replica) error {
+	deployments := c.kube.AppsV1().Deployments(serverNamespace)
+	err := wait.PollUntilContextTimeout(t.Context(), eventuallyInterval, convergeDeadline, true, func(ctx context.Context) (bool, error) {
+		deployment, err := deployments.Get(ctx, "network-apiserver", metav1.GetOptions{})
+		return err == nil && deployment.DeletionTimestamp != nil, err
+	})
+	r.stop(t)
+	if err == nil {
+		_, err = deployments.Patch(t.Context(), "network-apiserver", types.JSONPatchType,
+			[]byte(`[{"op":"test","path":"/metadata/finalizers/0","value":"samplecrd.k8s.io/e2e"},{"op":"remove","path":"/metadata/finalizers/0"}]`), metav1.PatchOptions{})
+	}
+	return err
+}
+
+// ours are the objects, of all kinds, that are in the cluster for the server.
+func (c *cluster) ours(t *testing.T) []string {
+	t.Helper()
+	client, err := metadata.NewForConfig(c.config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	lists, err := c.kube.Discovery().ServerPreferredResources()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var ours []string
+	for _, list := range discovery.FilteredBy(discovery.SupportsAllVerbs{Verbs: []string{"list"}}, lists) {
+		version, err := schema.ParseGroupVersion(list.GroupVersion)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, resource := range list.APIResources {
+			objects, err := client.Resource(version.WithResource(resource.Name)).List(t.Context(), metav1.ListOptions{})
+			if err != nil {
+				t.Fatalf("listing %s: %v", resource.Name, err)
+			}
+			for _, object := range objects.Items {
+				named := object.Namespace == "" || object.Namespace == metav1.NamespaceSystem
+				if object.Namespace == serverNamespace || version.Group == samplecrdv1.GroupName ||
+					named && (strings.Contains(object.Name, "network-") || strings.Contains(object.Name, samplecrdv1.GroupName)) {
+					ours = append(ours, resource.Name+"/"+object.Name)
+				}
+			}
+		}
+	}
+	slices.Sort(ours)
+	return ours
+}
