@@ -76,7 +76,6 @@ func (c *cluster) testFromCRD(t *testing.T) {
 	// Too early.
 	overlay := c.overlay(t)
 	c.kubectl(t, "apply", "-k", overlay)
-	c.kubectl(t, "apply", "-f", absolute(t, "../../artifacts/overlays/cert-manager/apiservice.yaml"))
 	cloud := newCloud(t)
 	r := c.startReplica(t, cloud, "--etcd-prefix=/from-crd")
 	err := wait.PollUntilContextTimeout(t.Context(), eventuallyInterval, eventuallyDeadline, true, func(context.Context) (bool, error) {
@@ -97,8 +96,8 @@ func (c *cluster) testFromCRD(t *testing.T) {
 		text := strings.ReplaceAll("\n"+step[2], "\n"+step[1], "\n")
 		c.scriptWith(t, []string{"OVERLAY=" + overlay}, dir, "bash", "-e", "-c", text)
 	}
-	if len(steps) < 5 {
-		t.Errorf("the document has %d steps, want at least 5", len(steps))
+	if len(steps) != 4 {
+		t.Errorf("the document has %d steps, want 4", len(steps))
 	}
 
 	there := cloud.resources(t)

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -71,6 +72,9 @@ func gone(err error) error {
 	}
 	return err
 }
+
+// watchDeadline ends a watch that tells of less than is waited for, in seconds.
+var watchDeadline = new(int64(eventuallyDeadline / time.Second))
 
 func newTestNetwork(name, cidr string) *samplecrdv1.Network {
 	return &samplecrdv1.Network{
@@ -169,7 +173,7 @@ func testTyped(t *testing.T, networks typedv1.NetworkInterface) {
 	if err != nil || len(list.Items) > 0 {
 		t.Fatalf("at first there are %d Networks (%v)", len(list.Items), err)
 	}
-	watching, err := networks.Watch(ctx, metav1.ListOptions{ResourceVersion: list.ResourceVersion})
+	watching, err := networks.Watch(ctx, metav1.ListOptions{ResourceVersion: list.ResourceVersion, TimeoutSeconds: watchDeadline})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -241,7 +245,7 @@ func testDynamic(t *testing.T, networks dynamic.ResourceInterface, version strin
 	if err != nil {
 		t.Fatal(err)
 	}
-	watching, err := networks.Watch(ctx, metav1.ListOptions{ResourceVersion: list.GetResourceVersion()})
+	watching, err := networks.Watch(ctx, metav1.ListOptions{ResourceVersion: list.GetResourceVersion(), TimeoutSeconds: watchDeadline})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -41,6 +41,8 @@ func TestKube(t *testing.T) {
 	t.Run("NamespaceDeletion", c.testNamespaceDeletion)
 	t.Run("RollingRestart", c.testRollingRestart)
 	t.Run("FrozenLeader", c.testFrozenLeader)
+	t.Run("Rotation", c.testRotation)
+	t.Run("Controller", c.testController)
 	t.Run("Attacks", c.testAttacks)
 	t.Run("RBAC", c.testRBAC)
 	t.Run("Manifests", c.testManifests)
