@@ -57,7 +57,7 @@ e2e-neutron: ## Run contract suite and server against a real Neutron (Debian, as
 	hack/neutron/e2e.sh
 
 .PHONY: e2e
-e2e: kube-build ## Drive the server behind a real kube-apiserver (9 minutes).
+e2e: kube-build build ## Drive the server behind a real kube-apiserver (9 minutes).
 	go test -race -count=1 -timeout 25m -tags kube -run '^TestKube' ./test/e2e
 
 .PHONY: bench

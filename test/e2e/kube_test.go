@@ -30,6 +30,9 @@ import (
 	"github.com/samplecrd/network-apiserver/pkg/generated/clientset/versioned"
 )
 
+// The Makefile builds them: a control plane is not built beside the tests.
+func init() { built, _ = filepath.Abs("../../bin") }
+
 // serverNamespace is that of the manifests.
 const serverNamespace = "network-apiserver"
 

@@ -27,8 +27,14 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
+// built is a folder that has the programs already.
+var built string
+
 // buildAndRun puts the programs first in PATH.
 func buildAndRun(m *testing.M) (int, error) {
+	if built != "" {
+		return runWith(m, built)
+	}
 	programs, err := os.MkdirTemp("", "e2e-programs")
 	if err != nil {
 		return 0, err
@@ -40,6 +46,10 @@ func buildAndRun(m *testing.M) (int, error) {
 	if err := build(programs, "../../hack/kube", "k8s.io/kubernetes/cmd/kubectl", ""); err != nil {
 		return 0, err
 	}
+	return runWith(m, programs)
+}
+
+func runWith(m *testing.M, programs string) (int, error) {
 	if err := os.Setenv("PATH", programs+string(os.PathListSeparator)+os.Getenv("PATH")); err != nil {
 		return 0, err
 	}
