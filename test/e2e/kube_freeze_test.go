@@ -14,6 +14,7 @@ import (
 	"net/http/httputil"
 	"net/url"
 	"os"
+	"path/filepath"
 	"strings"
 	"sync"
 	"syscall"
@@ -184,7 +185,14 @@ func newLateCloud(t *testing.T, o *cloud) *lateCloud {
 	}))
 	t.Cleanup(front.Close)
 	t.Cleanup(func() { l.deliver() })
-	l.cloud = &cloud{configFile: writeClouds(t, front.URL)}
+	content, err := os.ReadFile(o.configFile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.cloud = &cloud{configFile: filepath.Join(t.TempDir(), "clouds.yaml")}
+	if err := os.WriteFile(l.configFile, bytes.ReplaceAll(content, []byte(o.neutron), []byte(front.URL)), 0o600); err != nil {
+		t.Fatal(err)
+	}
 	return l
 }
 
