@@ -2,6 +2,7 @@ package controller
 
 import (
 	"context"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -32,11 +33,13 @@ var running = metrics.NewGauge(&metrics.GaugeOpts{
 	StabilityLevel: metrics.ALPHA,
 })
 
+var registerRunning = sync.OnceFunc(func() { legacyregistry.MustRegister(running) })
+
 // Presence knows whether a controller runs somewhere.
 type Presence struct {
 	leases coordinationv1client.LeasesGetter
 	lease  componentbaseconfig.LeaderElectionConfiguration
-	clock  clock.WithTicker
+	clock  clock.PassiveClock
 
 	absent  atomic.Bool
 	present time.Time // when a holder was last seen, or last could not be looked for
@@ -45,12 +48,12 @@ type Presence struct {
 // NewPresence returns one that takes a controller to run until Watch has seen
 // none for a minute.
 func NewPresence(leases coordinationv1client.LeasesGetter, lease componentbaseconfig.LeaderElectionConfiguration) *Presence {
-	legacyregistry.Register(running) //nolint:errcheck // the same one twice is fine
+	registerRunning()
 	running.Set(1)
 	return newPresence(leases, lease, clock.RealClock{})
 }
 
-func newPresence(leases coordinationv1client.LeasesGetter, lease componentbaseconfig.LeaderElectionConfiguration, clock clock.WithTicker) *Presence {
+func newPresence(leases coordinationv1client.LeasesGetter, lease componentbaseconfig.LeaderElectionConfiguration, clock clock.PassiveClock) *Presence {
 	return &Presence{leases: leases, lease: lease, clock: clock, present: clock.Now()}
 }
 
@@ -59,7 +62,7 @@ func (p *Presence) Running() bool { return !p.absent.Load() }
 
 // Watch looks at the Lease until ctx ends.
 func (p *Presence) Watch(ctx context.Context) {
-	wait.BackoffUntilWithContext(ctx, p.look, wait.NewJitteredBackoffManager(presencePoll, 0, p.clock), true)
+	wait.UntilWithContext(ctx, p.look, presencePoll)
 }
 
 func (p *Presence) look(ctx context.Context) {

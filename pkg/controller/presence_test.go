@@ -18,7 +18,7 @@ func TestPresence(t *testing.T) {
 	clients := fake.NewClientset()
 	var lease *coordinationv1.Lease // nil: there is none
 	var failure error
-	clients.PrependReactor("get", "leases", func(action clienttesting.Action) (bool, runtime.Object, error) {
+	clients.PrependReactor("get", "leases", func(clienttesting.Action) (bool, runtime.Object, error) {
 		if lease == nil && failure == nil {
 			return false, nil, nil
 		}
