@@ -79,7 +79,7 @@ func (c *Config) Run(ctx context.Context) error {
 	// Events of the last passes are still sent.
 	recording, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()
-	broadcaster := events.NewBroadcaster(&events.EventSinkImpl{Interface: c.Cluster.Clients.EventsV1()})
+	broadcaster := events.NewBroadcaster(eventSink{&events.EventSinkImpl{Interface: c.Cluster.Clients.EventsV1()}})
 	if err := broadcaster.StartRecordingToSinkWithContext(recording); err != nil {
 		return fmt.Errorf("starting to record Events: %w", err)
 	}

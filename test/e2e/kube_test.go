@@ -235,7 +235,7 @@ func (c *cluster) launchReplica(t testing.TB, o *cloud, flags ...string) *replic
 // unwanted is what no log of a server should hold: a crash, and a right that the
 // manifests do not give. The one that an owner of a namespace is asked for is
 // told in a message of its own.
-var unwanted = regexp.MustCompile(`(?im)^.*(\bpanic|^goroutine \d|forbidden).*$`)
+var unwanted = regexp.MustCompile(`(?im)^.*(\bpanic:|^goroutine \d|forbidden).*$`)
 
 func (r *replica) checkLog(t testing.TB) {
 	t.Helper()
