@@ -5,12 +5,15 @@ package e2e
 import (
 	"context"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 )
 
 // testController runs network-controller outside of a server that has no
@@ -19,9 +22,9 @@ func (c *cluster) testController(t *testing.T) {
 	// retries are waited for before there is an API. Each is one line, and there
 	// are some at the start.
 	const retries, lines = 4, 20
-	o := newCloud(t)
+	o, kubeconfig := newCloud(t), c.makeOutsideAccount(t)
 	networks := c.networks.SamplecrdV1().Networks(c.newNamespace(t, "outside", nil))
-	first := c.startController(t, o)
+	first := c.startController(t, o, kubeconfig)
 	began := time.Now()
 	first.waitLogged(t, "Failed to watch", retries)
 	logged := strings.Count(first.log.String(), "\n")
@@ -46,7 +49,7 @@ func (c *cluster) testController(t *testing.T) {
 		t.Errorf("without a controller the Networks are (-before +after):\n%s", diff)
 	}
 	createNetwork(t, networks, "three")
-	second := c.startController(t, o)
+	second := c.startController(t, o, kubeconfig)
 	c.checkNetworks(t, o, networks)
 	after := o.resources(t)
 	for id, before := range there {
@@ -62,16 +65,48 @@ func (c *cluster) testController(t *testing.T) {
 	}
 	c.checkNetworks(t, o, networks)
 	second.stop(t)
+	c.kubectl(t, "delete", "clusterrolebinding", outsideAccount)
+	c.kubectl(t, "delete", "serviceaccount,rolebinding", outsideAccount, "-n", serverNamespace)
+	for _, s := range []*server{first, second} {
+		if strings.Contains(s.log.String(), "forbidden") {
+			t.Errorf("network-controller lacks a right:\n%s", s.log)
+		}
+	}
 	if strings.Contains(r.log.String(), "Starting Network control loop") {
 		t.Error("a server with --controller=false has run the controller")
 	}
 }
 
-// startController runs network-controller as the administrator of the cluster.
-func (c *cluster) startController(t *testing.T, o *cloud) *server {
+const outsideAccount = "network-controller"
+
+// makeOutsideAccount makes one with the roles that docs/install.md
+// names, and no other, and returns a kubeconfig for it.
+func (c *cluster) makeOutsideAccount(t *testing.T) (path string) {
+	t.Helper()
+	const name = outsideAccount
+	subject := "--serviceaccount=" + serverNamespace + ":" + name
+	c.kubectl(t, "create", "serviceaccount", name, "-n", serverNamespace)
+	c.kubectl(t, "create", "clusterrolebinding", name, "--clusterrole=network-controller", subject)
+	c.kubectl(t, "create", "rolebinding", name, "-n", serverNamespace, "--role=network-apiserver", subject)
+	config, err := clientcmd.LoadFromFile(c.kubeconfig)
+	if err != nil {
+		t.Fatal(err)
+	}
+	token := strings.TrimSpace(c.kubectl(t, "create", "token", name, "-n", serverNamespace))
+	for user := range config.AuthInfos {
+		config.AuthInfos[user] = &clientcmdapi.AuthInfo{Token: token}
+	}
+	path = filepath.Join(t.TempDir(), "kubeconfig")
+	if err := clientcmd.WriteToFile(*config, path); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+func (c *cluster) startController(t *testing.T, o *cloud, kubeconfig string) *server {
 	t.Helper()
 	command := exec.CommandContext(context.WithoutCancel(t.Context()), "network-controller",
-		"-kubeconfig", c.kubeconfig, "-alsologtostderr=true", "-os-cloud", osCloud,
+		"-kubeconfig", kubeconfig, "-alsologtostderr=true", "-os-cloud", osCloud,
 		"-leader-elect-resource-namespace", serverNamespace)
 	command.Env = []string{"OS_CLIENT_CONFIG_FILE=" + o.configFile}
 	s := &server{log: &output{}, ended: make(chan struct{})}

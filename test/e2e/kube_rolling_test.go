@@ -2,7 +2,15 @@
 
 package e2e
 
-import "testing"
+import (
+	"context"
+	"crypto/tls"
+	"fmt"
+	"net/http"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/util/wait"
+)
 
 // testRollingRestart replaces both replicas again and again, as a Deployment
 // does, while requests of all kinds come: none fails, what was acknowledged is
@@ -23,8 +31,12 @@ func (c *cluster) testRollingRestart(t *testing.T) {
 	for range restarts {
 		for i, old := range replicas {
 			replicas[i] = start()
+			drained := old.drained(t.Context())
 			old.stop(t)
 			c.balancer.remove(old.port)
+			if err := <-drained; err != nil {
+				t.Errorf("until process %d ended it asked nobody to leave: %v", old.process.Pid, err)
+			}
 			if old.err != nil {
 				t.Errorf("after SIGTERM process %d ended with: %v", old.process.Pid, old.err)
 			}
@@ -33,4 +45,26 @@ func (c *cluster) testRollingRestart(t *testing.T) {
 	l.check(t, logs...)
 	check(t, networks, l.journals)
 	c.checkNetworks(t, o, networks)
+}
+
+// drained tells once a client is asked to leave with the answer to a request,
+// as opposed to in the middle of one.
+func (r *replica) drained(ctx context.Context) <-chan error {
+	client := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}}
+	drained := make(chan error, 1)
+	go func() {
+		drained <- wait.PollUntilContextCancel(ctx, eventuallyInterval, true, func(ctx context.Context) (bool, error) {
+			request, err := http.NewRequestWithContext(ctx, http.MethodGet, fmt.Sprintf("https://127.0.0.1:%d/livez", r.port), http.NoBody)
+			if err != nil {
+				return false, err
+			}
+			response, err := client.Do(request)
+			if err != nil {
+				return false, err
+			}
+			response.Body.Close()
+			return response.Close, nil
+		})
+	}()
+	return drained
 }
