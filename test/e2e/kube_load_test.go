@@ -213,7 +213,7 @@ func (l *load) check(t *testing.T, logs ...auditLog) {
 
 // checkNetworks looks for what is lost and what is double: each Network has its
 // one network in Neutron, by marker, and that its subnets. extra are the ids of
-// networks that may be there beyond.
+// what else is there.
 func (c *cluster) checkNetworks(t *testing.T, o *cloud, networks typedv1.NetworkInterface, extra ...string) {
 	t.Helper()
 	system, err := c.kube.CoreV1().Namespaces().Get(t.Context(), metav1.NamespaceSystem, metav1.GetOptions{})
@@ -235,6 +235,9 @@ func (c *cluster) checkNetworks(t *testing.T, o *cloud, networks typedv1.Network
 		}
 	}
 	for _, id := range extra {
+		if there[id] == nil {
+			t.Errorf("%s is not in Neutron any more", id)
+		}
 		delete(there, id)
 	}
 	for id, r := range there {

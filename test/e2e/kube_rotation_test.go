@@ -56,7 +56,6 @@ func (c *cluster) testRotation(t *testing.T) {
 		t.Fatalf("the replicas serve certificates %v, want one that is not %v", served, old)
 	}
 	t.Logf("another certificate was served after %v; %d handshakes were good", time.Since(deleted), checked)
-	c.kubectl(t, "get", "networks", "-n", "rotation")
 	l.check(t)
 	check(t, networks, l.journals)
 	c.checkNetworks(t, o, networks)
