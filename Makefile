@@ -56,6 +56,10 @@ test: ## Run all tests with the race detector.
 e2e-neutron: ## Run contract suite and server against a real Neutron (Debian, as root; 9 minutes).
 	hack/neutron/e2e.sh
 
+.PHONY: test-kube
+test-kube: kube-build ## Test that control plane itself (2 minutes).
+	cd hack/kube && go test -race -count=1 -timeout 20m .
+
 .PHONY: e2e
 e2e: kube-build build ## Drive the server behind a real kube-apiserver (9 minutes).
 	go test -race -count=1 -timeout 25m -tags kube -run '^TestKube' ./test/e2e
