@@ -2,11 +2,15 @@ package app
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
+	"net/http"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apiserver/pkg/authentication/authenticatorfactory"
 	genericapiserver "k8s.io/apiserver/pkg/server"
+	"k8s.io/apiserver/pkg/server/healthz"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/klog/v2"
@@ -93,7 +97,20 @@ func (b *clusterBase) applyServing(config *genericapiserver.Config) error {
 	if err := b.Authorization.ApplyTo(&config.Authorization); err != nil {
 		return fmt.Errorf("setting up authorization by the cluster: %w", err)
 	}
+	config.ReadyzChecks = append(config.ReadyzChecks, knowsFrontProxy(config.Authentication.RequestHeaderConfig))
 	return nil
+}
+
+// knowsFrontProxy is not ready before the CA of the front proxy was read, which
+// the library does while it serves: until then its certificate is not asked for,
+// and what comes over such a connection is anonymous to the end.
+func knowsFrontProxy(o *authenticatorfactory.RequestHeaderConfig) healthz.HealthChecker {
+	return healthz.NamedCheck("front-proxy-ca", func(*http.Request) error {
+		if o != nil && len(o.CAContentProvider.CurrentCABundleContent()) == 0 {
+			return errors.New("the CA of the front proxy was not read yet")
+		}
+		return nil
+	})
 }
 
 func (b *clusterBase) clients() (*clusterClients, error) { return b.clusterClients, nil }
