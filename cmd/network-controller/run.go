@@ -65,7 +65,6 @@ func control(ctx context.Context, o *options, _ io.Writer) error {
 		if err != nil {
 			return err
 		}
-		controllers.Network.Cluster = kube
 		controllers.Cluster = &controller.Cluster{
 			Clients:        kube,
 			Deployments:    kubeFactory.Apps().V1().Deployments(),

@@ -11,10 +11,9 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	appsinformers "k8s.io/client-go/informers/apps/v1"
 	"k8s.io/client-go/kubernetes"
+	kubescheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/tools/events"
 	componentbaseconfig "k8s.io/component-base/config"
-
-	kubescheme "k8s.io/client-go/kubernetes/scheme"
 
 	"github.com/samplecrd/network-apiserver/pkg/controller/deployment"
 	"github.com/samplecrd/network-apiserver/pkg/controller/network"
@@ -34,11 +33,11 @@ const DeploymentCIDRPool = "10.128.0.0/9"
 type Config struct {
 	// Clients write Networks.
 	Clients versioned.Interface
-	// Networks is started by the caller, once Run or Prepare was called.
+	// Networks is started by the caller, after Prepare.
 	Networks informers.NetworkInformer
 	// Cloud is where Networks without credentials of their own are made.
 	Cloud *neutron.Cloud
-	// Network is told its Recorder by Run.
+	// Network is told by Run what there is of a cluster.
 	Network network.Options
 	// Cluster is what there is of a cluster beside the Networks. nil: nothing.
 	Cluster *Cluster
@@ -47,7 +46,7 @@ type Config struct {
 // Cluster is what the controllers need of a cluster.
 type Cluster struct {
 	Clients kubernetes.Interface
-	// Deployments get Networks where they ask for one. Started by the caller.
+	// Deployments get Networks where they ask for one. Started as Networks are.
 	Deployments appsinformers.DeploymentInformer
 	// CIDRPool is where the CIDRs of those come from.
 	CIDRPool netip.Prefix
@@ -74,7 +73,12 @@ func (c *Config) Prepare() error {
 // Run works until ctx ends, and returns when the last pass is over.
 func (c *Config) Run(ctx context.Context) error {
 	if c.Cluster == nil {
-		return c.work(ctx, nil)
+		networks, err := network.NewController(ctx, c.Clients, c.Networks, c.Cloud, c.Network)
+		if err != nil {
+			return err
+		}
+		networks.Run(ctx)
+		return nil
 	}
 	// Events of the last passes are still sent.
 	recording, stop := context.WithCancel(context.WithoutCancel(ctx))
@@ -89,29 +93,26 @@ func (c *Config) Run(ctx context.Context) error {
 	})
 }
 
-// work makes the controllers and runs them until ctx ends.
+// work makes the controllers of one term and runs them until ctx ends.
 func (c *Config) work(ctx context.Context, broadcaster events.EventBroadcaster) error {
 	options := c.Network
-	if broadcaster != nil {
-		options.Recorder = broadcaster.NewRecorder(scheme.Scheme, name)
-	}
+	options.Cluster = c.Cluster.Clients
+	options.Recorder = broadcaster.NewRecorder(scheme.Scheme, name)
 	networks, err := network.NewController(ctx, c.Clients, c.Networks, c.Cloud, options)
 	if err != nil {
 		return err
 	}
-	var running sync.WaitGroup
-	defer running.Wait()
-	if c.Cluster != nil {
-		deployments, err := deployment.NewController(ctx, c.Clients, c.Networks, c.Cluster.Deployments, deployment.Options{
-			CIDRPool: c.Cluster.CIDRPool,
-			Recorder: broadcaster.NewRecorder(kubescheme.Scheme, name),
-		})
-		if err != nil {
-			return err
-		}
-		running.Go(func() { deployments.Run(ctx, deploymentWorkers) })
+	deployments, err := deployment.NewController(ctx, c.Clients, c.Networks, c.Cluster.Deployments, deployment.Options{
+		CIDRPool: c.Cluster.CIDRPool,
+		Recorder: broadcaster.NewRecorder(kubescheme.Scheme, name),
+	})
+	if err != nil {
+		return err
 	}
+	var running sync.WaitGroup
+	running.Go(func() { deployments.Run(ctx, deploymentWorkers) })
 	networks.Run(ctx)
+	running.Wait()
 	return nil
 }
 

@@ -127,7 +127,7 @@ func stand(t *testing.T, clients *fake.Clientset, run func(term context.Context)
 
 // pass has the clock of a bubble go on: nothing is waited for in earnest.
 func pass(d time.Duration) {
-	time.Sleep(d) //nolint:forbidigo // it has no deadline to miss
+	time.Sleep(d) //nolint:forbidigo // the clock of synctest, on which nobody waits
 }
 
 func untilDone(term context.Context) error {

@@ -60,8 +60,12 @@ func newPresence(leases coordinationv1client.LeasesGetter, lease componentbaseco
 // Running tells whether a controller runs, as far as is known.
 func (p *Presence) Running() bool { return !p.absent.Load() }
 
-// Watch looks at the Lease until ctx ends.
+// Watch looks at the Lease until ctx ends. Without leader election there is none
+// to tell anything.
 func (p *Presence) Watch(ctx context.Context) {
+	if !p.lease.LeaderElect {
+		return
+	}
 	wait.UntilWithContext(ctx, p.look, presencePoll)
 }
 

@@ -1,6 +1,7 @@
 package controller
 
 import (
+	"context"
 	"errors"
 	"testing"
 	"time"
@@ -62,4 +63,18 @@ func TestPresence(t *testing.T) {
 			t.Errorf("%s: running is %t, want %t", step.name, got, step.want)
 		}
 	}
+}
+
+func TestPresenceWithoutALease(t *testing.T) {
+	election := NewLeaderElection()
+	election.LeaderElect = false
+	clients := fake.NewClientset()
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	clients.PrependReactor("get", "leases", func(clienttesting.Action) (bool, runtime.Object, error) {
+		t.Error("it looked for a Lease that nobody keeps")
+		cancel()
+		return false, nil, nil
+	})
+	NewPresence(clients.CoordinationV1(), election).Watch(ctx) // returns at once
 }

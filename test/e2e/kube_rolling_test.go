@@ -4,9 +4,6 @@ package e2e
 
 import (
 	"context"
-	"crypto/tls"
-	"fmt"
-	"net/http"
 	"testing"
 
 	"k8s.io/apimachinery/pkg/util/wait"
@@ -50,20 +47,12 @@ func (c *cluster) testRollingRestart(t *testing.T) {
 // drained tells once a client is asked to leave with the answer to a request,
 // as opposed to in the middle of one.
 func (r *replica) drained(ctx context.Context) <-chan error {
-	client := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}}
+	client := newProbe()
 	drained := make(chan error, 1)
 	go func() {
 		drained <- wait.PollUntilContextCancel(ctx, eventuallyInterval, true, func(ctx context.Context) (bool, error) {
-			request, err := http.NewRequestWithContext(ctx, http.MethodGet, fmt.Sprintf("https://127.0.0.1:%d/livez", r.port), http.NoBody)
-			if err != nil {
-				return false, err
-			}
-			response, err := client.Do(request)
-			if err != nil {
-				return false, err
-			}
-			response.Body.Close()
-			return response.Close, nil
+			response, err := probe(ctx, client, r.port, "/livez")
+			return err == nil && response.Close, err
 		})
 	}()
 	return drained

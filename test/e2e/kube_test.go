@@ -310,21 +310,28 @@ func freePort(t testing.TB) int {
 	return listener.Addr().(*net.TCPAddr).Port
 }
 
-// probe asks as a kubelet does, who does not verify either.
-var probe = &http.Client{
-	Timeout:   5 * time.Second,
-	Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, DisableKeepAlives: true},
+// newProbe returns a client that asks as a kubelet does, who does not verify
+// either.
+func newProbe() *http.Client {
+	return &http.Client{Timeout: 5 * time.Second, Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}}
+}
+
+// probe sends one request, and is not interested in the body of the answer.
+func probe(ctx context.Context, client *http.Client, port int, path string) (*http.Response, error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, fmt.Sprintf("https://127.0.0.1:%d%s", port, path), http.NoBody)
+	if err != nil {
+		return nil, err
+	}
+	response, err := client.Do(request)
+	if err == nil {
+		response.Body.Close()
+	}
+	return response, err
 }
 
 func ready(ctx context.Context, port int) bool {
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, fmt.Sprintf("https://127.0.0.1:%d/readyz", port), http.NoBody)
-	if err != nil {
-		return false
-	}
-	response, err := probe.Do(request)
-	if err != nil {
-		return false
-	}
-	response.Body.Close()
-	return response.StatusCode == http.StatusOK
+	client := newProbe()
+	defer client.CloseIdleConnections()
+	response, err := probe(ctx, client, port, "/readyz")
+	return err == nil && response.StatusCode == http.StatusOK
 }

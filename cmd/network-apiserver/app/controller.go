@@ -43,9 +43,6 @@ func addControllers(ctx context.Context, server *genericapiserver.GenericAPIServ
 		},
 		Cluster: cluster,
 	}
-	if cluster != nil {
-		controllers.Network.Cluster = cluster.Clients
-	}
 	if err := controllers.Prepare(); err != nil {
 		return err
 	}

@@ -55,16 +55,20 @@ func (o *Options) checkPlugins(ctx context.Context, clients kubernetes.Interface
 	var missing []error
 	err := wait.PollUntilContextTimeout(ctx, time.Second, rightsDeadline, true, func(ctx context.Context) (bool, error) {
 		missing = nil
+		served := map[schema.GroupVersion][]metav1.APIResource{}
 		for _, plugin := range pluginOrder {
 			if slices.Contains(o.Admission.DisablePlugins, plugin) || o.Admission.DefaultOffPlugins.Has(plugin) {
 				continue
 			}
 			for _, resource := range watchedBy[plugin] {
-				served, err := serves(clients, resource)
-				if err != nil {
-					return false, err
+				gv := resource.GroupVersion()
+				if _, known := served[gv]; !known {
+					var err error
+					if served[gv], err = resourcesOf(clients, gv); err != nil {
+						return false, err
+					}
 				}
-				if !served {
+				if !slices.ContainsFunc(served[gv], func(r metav1.APIResource) bool { return r.Name == resource.Resource }) {
 					klog.InfoS("Admission plugin is off: the cluster does not serve what it goes by", "plugin", plugin, "resource", resource)
 					o.Admission.DefaultOffPlugins.Insert(plugin)
 					break
@@ -87,15 +91,16 @@ func (o *Options) checkPlugins(ctx context.Context, clients kubernetes.Interface
 	return nil
 }
 
-func serves(clients kubernetes.Interface, resource schema.GroupVersionResource) (bool, error) {
-	list, err := clients.Discovery().ServerResourcesForGroupVersion(resource.GroupVersion().String())
+// resourcesOf returns what is served in that version, nothing if it is not.
+func resourcesOf(clients kubernetes.Interface, gv schema.GroupVersion) ([]metav1.APIResource, error) {
+	list, err := clients.Discovery().ServerResourcesForGroupVersion(gv.String())
 	if apierrors.IsNotFound(err) {
-		return false, nil
+		return nil, nil
 	}
 	if err != nil {
-		return false, err
+		return nil, err
 	}
-	return slices.ContainsFunc(list.APIResources, func(r metav1.APIResource) bool { return r.Name == resource.Resource }), nil
+	return list.APIResources, nil
 }
 
 func mayNot(ctx context.Context, clients kubernetes.Interface, verb string, resource schema.GroupVersionResource) error {

@@ -20,15 +20,16 @@ func newKube(unserved, forbidden sets.Set[string]) *fake.Clientset {
 	lists := map[string]*metav1.APIResourceList{}
 	for _, resources := range watchedBy {
 		for _, r := range resources {
+			if unserved.Has(r.Resource) {
+				continue
+			}
 			list := lists[r.GroupVersion().String()]
 			if list == nil {
 				list = &metav1.APIResourceList{GroupVersion: r.GroupVersion().String()}
 				lists[list.GroupVersion] = list
 				clients.Resources = append(clients.Resources, list)
 			}
-			if !unserved.Has(r.Resource) {
-				list.APIResources = append(list.APIResources, metav1.APIResource{Name: r.Resource})
-			}
+			list.APIResources = append(list.APIResources, metav1.APIResource{Name: r.Resource})
 		}
 	}
 	clients.PrependReactor("create", "selfsubjectaccessreviews", func(action clienttesting.Action) (bool, runtime.Object, error) {
@@ -55,6 +56,11 @@ func TestCheckPlugins(t *testing.T) {
 		"it is off where only the bindings are missing": {
 			unserved: sets.New("validatingadmissionpolicybindings"),
 			wantOff:  []string{"ValidatingAdmissionPolicy"},
+		},
+		"all plugins of a version that is not served are off": {
+			unserved: sets.New("mutatingadmissionpolicies", "mutatingadmissionpolicybindings", "mutatingwebhookconfigurations",
+				"validatingadmissionpolicies", "validatingadmissionpolicybindings", "validatingwebhookconfigurations"),
+			wantOff: []string{"MutatingAdmissionPolicy", "MutatingAdmissionWebhook", "ValidatingAdmissionPolicy", "ValidatingAdmissionWebhook"},
 		},
 		"what is not served needs no right": {
 			unserved:  sets.New("mutatingadmissionpolicies", "mutatingadmissionpolicybindings"),
