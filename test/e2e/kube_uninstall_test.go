@@ -80,9 +80,16 @@ func (c *cluster) ours(t *testing.T) []string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	lists, err := c.kube.Discovery().ServerPreferredResources()
+	// Where there was no server a while ago, kube-apiserver calls what it knows of
+	// the group stale until it looks again.
+	var lists []*metav1.APIResourceList
+	var incomplete error
+	err = wait.PollUntilContextTimeout(t.Context(), eventuallyInterval, convergeDeadline, true, func(context.Context) (bool, error) {
+		lists, incomplete = c.kube.Discovery().ServerPreferredResources()
+		return incomplete == nil, nil
+	})
 	if err != nil {
-		t.Fatal(err)
+		t.Fatal(incomplete)
 	}
 	var ours []string
 	for _, list := range discovery.FilteredBy(discovery.SupportsAllVerbs{Verbs: []string{"list"}}, lists) {
