@@ -109,7 +109,7 @@ func TestEtcdSocketPathTooLong(t *testing.T) {
 var heldDatabases []*os.File
 
 func TestEtcdOnALockedDatabase(t *testing.T) {
-	dir := t.TempDir()
+	dir := dirOfFailedStart(t)
 	startEtcd(t, dir).Close()
 	database, err := os.Open(filepath.Join(dir, etcdDir, memberDir, "snap", "db"))
 	if err != nil {
@@ -142,7 +142,7 @@ func TestEtcdOnDamagedFiles(t *testing.T) {
 	}
 	for name, tc := range testCases {
 		t.Run(name, func(t *testing.T) {
-			dir := t.TempDir()
+			dir := dirOfFailedStart(t)
 			startEtcd(t, dir).Close()
 			paths, err := filepath.Glob(filepath.Join(dir, etcdDir, tc.pattern))
 			if err != nil || len(paths) != 1 {
@@ -167,6 +167,25 @@ func TestEtcdOnDamagedFiles(t *testing.T) {
 			}
 		})
 	}
+}
+
+// dirOfFailedStart returns a folder for a start that fails: goroutines of etcd outlive that, and one makes the next
+// log file in advance, perhaps while the folder is being removed.
+func dirOfFailedStart(t *testing.T) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "etcd")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		for range 100 {
+			if err = os.RemoveAll(dir); err == nil {
+				return
+			}
+		}
+		t.Error(err)
+	})
+	return dir
 }
 
 func startEtcd(t *testing.T, dir string) *Etcd {
