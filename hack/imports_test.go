@@ -17,7 +17,8 @@ const (
 
 	hub      = "pkg/apis/samplecrd"
 	versions = "pkg/apis/samplecrd/v1 pkg/apis/samplecrd/v2alpha1"
-	client   = versions + " pkg/generated/..."
+	traces   = "pkg/apis/pipeline/v1alpha1"
+	client   = versions + " " + traces + " pkg/generated/..."
 )
 
 // layers tells what of this module a package may import. A folder that ends in
@@ -29,26 +30,30 @@ var layers = []struct {
 	{"pkg/apis/samplecrd", "", "the hub is below all versions"},
 	{"pkg/apis/samplecrd/v1", hub, "a version converts to the hub and knows no other version"},
 	{"pkg/apis/samplecrd/v2alpha1", hub, "a version converts to the hub and knows no other version"},
+	{"pkg/apis/pipeline/v1alpha1", "", "traces are told in words, not in types of what is traced"},
+	{"pkg/pipeline", "", "what watches both halves belongs to neither"},
 	{"pkg/generated/...", client, "clients are made of the versioned types alone"},
 
 	// The server half.
 	{"pkg/apis/samplecrd/install", hub + " " + versions, "it adds the hub and the versions to a scheme"},
 	{"pkg/apis/samplecrd/...", hub, "rules for objects know the hub alone"},
+	{"pkg/registry/requesttrace", traces + " pkg/pipeline", "it shows what the recorder has"},
 	{"pkg/registry/...", "pkg/apis/...", "storage needs nothing but the types and their rules"},
 	{"pkg/apiserver/admission/...", "pkg/apis/... pkg/generated/... pkg/apiserver/admission", "a plugin judges objects, and sees others through informers"},
 	{"pkg/registration", "", "it is told the versions, and knows nothing of what is served"},
-	{"pkg/apiserver", "pkg/apis/... pkg/registry/...", "the server installs storage, and builds without controller and Neutron"},
+	{"pkg/apiserver", "pkg/apis/... pkg/registry/... pkg/pipeline", "the server installs storage, and builds without controller and Neutron"},
 
 	// The controller half.
 	{"pkg/neutron", "", "the client is of use without this API"},
 	{"pkg/neutron/simulator", "", "a simulator with our code in it would have our mistakes too"},
-	{"pkg/controller/...", client + " pkg/neutron pkg/controller/...", "the controller meets the server over HTTP only, and builds without it"},
+	{"pkg/controller/...", client + " pkg/neutron pkg/pipeline pkg/controller/...", "the controller meets the server over HTTP only, and builds without it"},
 
 	// The programs, and what they stand on.
 	{"pkg/standalone", "", "etcd, certificates and locks know nothing of what is served"},
 	{"cmd/network-apiserver", "cmd/network-apiserver/app", "main only starts and exits"},
 	{"cmd/network-apiserver/app", "pkg/...", "here alone the halves meet"},
-	{"cmd/network-controller/...", client + " pkg/neutron pkg/controller/... cmd/network-controller/...", "the controller runs without the server"},
+	{"cmd/network-controller/...", client + " pkg/neutron pkg/pipeline pkg/controller/... cmd/network-controller/...", "the controller runs without the server"},
+	{"cmd/kubectl-pipeline/...", traces + " pkg/generated/... cmd/kubectl-pipeline/...", "it is a client like any other"},
 	{"cmd/neutron-simulator", "pkg/neutron/simulator", "it is the simulator and nothing else"},
 }
 

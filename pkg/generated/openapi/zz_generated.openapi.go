@@ -6,6 +6,7 @@
 package openapi
 
 import (
+	v1alpha1 "github.com/samplecrd/network-apiserver/pkg/apis/pipeline/v1alpha1"
 	v1 "github.com/samplecrd/network-apiserver/pkg/apis/samplecrd/v1"
 	v2alpha1 "github.com/samplecrd/network-apiserver/pkg/apis/samplecrd/v2alpha1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -17,6 +18,15 @@ import (
 
 func GetOpenAPIDefinitions(ref common.ReferenceCallback) map[string]common.OpenAPIDefinition {
 	return map[string]common.OpenAPIDefinition{
+		v1alpha1.Detail{}.OpenAPIModelName():                  schema_pkg_apis_pipeline_v1alpha1_Detail(ref),
+		v1alpha1.ObjectReference{}.OpenAPIModelName():         schema_pkg_apis_pipeline_v1alpha1_ObjectReference(ref),
+		v1alpha1.Pass{}.OpenAPIModelName():                    schema_pkg_apis_pipeline_v1alpha1_Pass(ref),
+		v1alpha1.Request{}.OpenAPIModelName():                 schema_pkg_apis_pipeline_v1alpha1_Request(ref),
+		v1alpha1.RequestTrace{}.OpenAPIModelName():            schema_pkg_apis_pipeline_v1alpha1_RequestTrace(ref),
+		v1alpha1.RequestTraceList{}.OpenAPIModelName():        schema_pkg_apis_pipeline_v1alpha1_RequestTraceList(ref),
+		v1alpha1.Response{}.OpenAPIModelName():                schema_pkg_apis_pipeline_v1alpha1_Response(ref),
+		v1alpha1.Stage{}.OpenAPIModelName():                   schema_pkg_apis_pipeline_v1alpha1_Stage(ref),
+		v1alpha1.User{}.OpenAPIModelName():                    schema_pkg_apis_pipeline_v1alpha1_User(ref),
 		v1.AllocationPool{}.OpenAPIModelName():                schema_pkg_apis_samplecrd_v1_AllocationPool(ref),
 		v1.CredentialsRef{}.OpenAPIModelName():                schema_pkg_apis_samplecrd_v1_CredentialsRef(ref),
 		v1.HostRoute{}.OpenAPIModelName():                     schema_pkg_apis_samplecrd_v1_HostRoute(ref),
@@ -95,6 +105,718 @@ func GetOpenAPIDefinitions(ref common.ReferenceCallback) map[string]common.OpenA
 		runtime.TypeMeta{}.OpenAPIModelName():                 schema_k8sio_apimachinery_pkg_runtime_TypeMeta(ref),
 		runtime.Unknown{}.OpenAPIModelName():                  schema_k8sio_apimachinery_pkg_runtime_Unknown(ref),
 		version.Info{}.OpenAPIModelName():                     schema_k8sio_apimachinery_pkg_version_Info(ref),
+	}
+}
+
+func schema_pkg_apis_pipeline_v1alpha1_Detail(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "Detail is something to know about a stage.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"name": {
+						SchemaProps: spec.SchemaProps{
+							Default: "",
+							Type:    []string{"string"},
+							Format:  "",
+						},
+					},
+					"value": {
+						SchemaProps: spec.SchemaProps{
+							Default: "",
+							Type:    []string{"string"},
+							Format:  "",
+						},
+					},
+				},
+				Required: []string{"name", "value"},
+			},
+		},
+	}
+}
+
+func schema_pkg_apis_pipeline_v1alpha1_ObjectReference(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "ObjectReference names one state of a Network.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"namespace": {
+						SchemaProps: spec.SchemaProps{
+							Type:   []string{"string"},
+							Format: "",
+						},
+					},
+					"name": {
+						SchemaProps: spec.SchemaProps{
+							Type:   []string{"string"},
+							Format: "",
+						},
+					},
+					"uid": {
+						SchemaProps: spec.SchemaProps{
+							Type:   []string{"string"},
+							Format: "",
+						},
+					},
+					"generation": {
+						SchemaProps: spec.SchemaProps{
+							Type:   []string{"integer"},
+							Format: "int64",
+						},
+					},
+					"resourceVersion": {
+						SchemaProps: spec.SchemaProps{
+							Description: "resourceVersion is that of the last state this request read or wrote.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+				},
+			},
+		},
+	}
+}
+
+func schema_pkg_apis_pipeline_v1alpha1_Pass(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "Pass is one look of the controller at one Network, and what it did about it.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"startMicroseconds": {
+						SchemaProps: spec.SchemaProps{
+							Description: "startMicroseconds is when a worker took it up, counted from startTime of the trace.",
+							Default:     0,
+							Type:        []string{"integer"},
+							Format:      "int64",
+						},
+					},
+					"durationMicroseconds": {
+						SchemaProps: spec.SchemaProps{
+							Description: "durationMicroseconds is how long it took. Absent while it goes on.",
+							Type:        []string{"integer"},
+							Format:      "int64",
+						},
+					},
+					"resourceVersion": {
+						SchemaProps: spec.SchemaProps{
+							Description: "resourceVersion is that of the state the pass began with.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"result": {
+						SchemaProps: spec.SchemaProps{
+							Description: "result is the reason that the conditions got, or what the pass failed with.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"settled": {
+						SchemaProps: spec.SchemaProps{
+							Description: "settled: the controller does nothing more by itself.",
+							Type:        []string{"boolean"},
+							Format:      "",
+						},
+					},
+					"stages": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "stages are what it did, in the order in which they began.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Ref: ref(v1alpha1.Stage{}.OpenAPIModelName()),
+									},
+								},
+							},
+						},
+					},
+				},
+				Required: []string{"startMicroseconds", "resourceVersion"},
+			},
+		},
+		Dependencies: []string{
+			v1alpha1.Stage{}.OpenAPIModelName()},
+	}
+}
+
+func schema_pkg_apis_pipeline_v1alpha1_Request(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "Request is what was asked.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"verb": {
+						SchemaProps: spec.SchemaProps{
+							Description: "verb is what authorization calls it, and apply for a server-side apply.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"method": {
+						SchemaProps: spec.SchemaProps{
+							Description: "method is that of HTTP.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"path": {
+						SchemaProps: spec.SchemaProps{
+							Description: "path is that of the URL.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"parameters": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "parameters are those of the URL that this API knows, as NAME=VALUE.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Type:   []string{"string"},
+										Format: "",
+									},
+								},
+							},
+						},
+					},
+					"apiGroup": {
+						SchemaProps: spec.SchemaProps{
+							Description: "apiGroup is the group in the path.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"apiVersion": {
+						SchemaProps: spec.SchemaProps{
+							Description: "apiVersion is the version in the path.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"resource": {
+						SchemaProps: spec.SchemaProps{
+							Description: "resource is that in the path.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"subresource": {
+						SchemaProps: spec.SchemaProps{
+							Description: "subresource is that in the path.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"namespace": {
+						SchemaProps: spec.SchemaProps{
+							Description: "namespace is that in the path.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"name": {
+						SchemaProps: spec.SchemaProps{
+							Description: "name is that in the path.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"contentType": {
+						SchemaProps: spec.SchemaProps{
+							Description: "contentType is the media type of the body.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"accept": {
+						SchemaProps: spec.SchemaProps{
+							Description: "accept are the media types that the client reads.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"userAgent": {
+						SchemaProps: spec.SchemaProps{
+							Description: "userAgent is what the client calls itself.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"bodyBytes": {
+						SchemaProps: spec.SchemaProps{
+							Description: "bodyBytes is the size of the body.",
+							Type:        []string{"integer"},
+							Format:      "int64",
+						},
+					},
+				},
+				Required: []string{"verb", "method", "path"},
+			},
+		},
+	}
+}
+
+func schema_pkg_apis_pipeline_v1alpha1_RequestTrace(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "RequestTrace is the way of one request through one server. Its name is the audit ID where that is a valid name of nothing else here.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"kind": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Kind is a string value representing the REST resource this object represents. Servers may infer this from the endpoint the client submits requests to. Cannot be updated. In CamelCase. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#types-kinds",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"apiVersion": {
+						SchemaProps: spec.SchemaProps{
+							Description: "APIVersion defines the versioned schema of this representation of an object. Servers should convert recognized schemas to the latest internal value, and may reject unrecognized values. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#resources",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"metadata": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Standard object's metadata. The resourceVersion counts changes in one life of one server, and means nothing to another.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(metav1.ObjectMeta{}.OpenAPIModelName()),
+						},
+					},
+					"auditID": {
+						SchemaProps: spec.SchemaProps{
+							Description: "auditID is what the audit log and the response call the request.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"replica": {
+						SchemaProps: spec.SchemaProps{
+							Description: "replica is the host name of the server that answered.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"startTime": {
+						SchemaProps: spec.SchemaProps{
+							Description: "startTime is when the request arrived; all times of the trace count from it.",
+							Ref:         ref(metav1.MicroTime{}.OpenAPIModelName()),
+						},
+					},
+					"request": {
+						SchemaProps: spec.SchemaProps{
+							Description: "request is what was asked.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(v1alpha1.Request{}.OpenAPIModelName()),
+						},
+					},
+					"user": {
+						SchemaProps: spec.SchemaProps{
+							Description: "user is who asked. Absent where nobody was recognized.",
+							Ref:         ref(v1alpha1.User{}.OpenAPIModelName()),
+						},
+					},
+					"response": {
+						SchemaProps: spec.SchemaProps{
+							Description: "response is what was answered.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(v1alpha1.Response{}.OpenAPIModelName()),
+						},
+					},
+					"object": {
+						SchemaProps: spec.SchemaProps{
+							Description: "object is the Network that was read or written, as far as it got.",
+							Ref:         ref(v1alpha1.ObjectReference{}.OpenAPIModelName()),
+						},
+					},
+					"cause": {
+						SchemaProps: spec.SchemaProps{
+							Description: "cause is the name of the trace of the write that made the controller send this request.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"stages": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "stages are where the request came by, in the order in which they began.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Ref: ref(v1alpha1.Stage{}.OpenAPIModelName()),
+									},
+								},
+							},
+						},
+					},
+					"passes": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "passes are what the controller did about the Network after this write, as far as it runs in the same process.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Ref: ref(v1alpha1.Pass{}.OpenAPIModelName()),
+									},
+								},
+							},
+						},
+					},
+					"passesDropped": {
+						SchemaProps: spec.SchemaProps{
+							Description: "passesDropped is how many passes are not shown, the oldest but the first.",
+							Type:        []string{"integer"},
+							Format:      "int32",
+						},
+					},
+					"omitted": {
+						SchemaProps: spec.SchemaProps{
+							Description: "omitted says why objects are not shown that would else be.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+				},
+				Required: []string{"auditID", "replica", "startTime", "request", "response"},
+			},
+		},
+		Dependencies: []string{
+			v1alpha1.ObjectReference{}.OpenAPIModelName(), v1alpha1.Pass{}.OpenAPIModelName(), v1alpha1.Request{}.OpenAPIModelName(), v1alpha1.Response{}.OpenAPIModelName(), v1alpha1.Stage{}.OpenAPIModelName(), v1alpha1.User{}.OpenAPIModelName(), metav1.MicroTime{}.OpenAPIModelName(), metav1.ObjectMeta{}.OpenAPIModelName()},
+	}
+}
+
+func schema_pkg_apis_pipeline_v1alpha1_RequestTraceList(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "RequestTraceList is a list of traces, the oldest first.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"kind": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Kind is a string value representing the REST resource this object represents. Servers may infer this from the endpoint the client submits requests to. Cannot be updated. In CamelCase. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#types-kinds",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"apiVersion": {
+						SchemaProps: spec.SchemaProps{
+							Description: "APIVersion defines the versioned schema of this representation of an object. Servers should convert recognized schemas to the latest internal value, and may reject unrecognized values. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#resources",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"metadata": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Standard list metadata.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(metav1.ListMeta{}.OpenAPIModelName()),
+						},
+					},
+					"items": {
+						SchemaProps: spec.SchemaProps{
+							Description: "items are the traces.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Ref: ref(v1alpha1.RequestTrace{}.OpenAPIModelName()),
+									},
+								},
+							},
+						},
+					},
+				},
+				Required: []string{"items"},
+			},
+		},
+		Dependencies: []string{
+			v1alpha1.RequestTrace{}.OpenAPIModelName(), metav1.ListMeta{}.OpenAPIModelName()},
+	}
+}
+
+func schema_pkg_apis_pipeline_v1alpha1_Response(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "Response is what was answered.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"code": {
+						SchemaProps: spec.SchemaProps{
+							Description: "code is the status code of HTTP; 0 if nothing was answered.",
+							Type:        []string{"integer"},
+							Format:      "int32",
+						},
+					},
+					"reason": {
+						SchemaProps: spec.SchemaProps{
+							Description: "reason is that of a Status that says no.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"message": {
+						SchemaProps: spec.SchemaProps{
+							Description: "message is that of a Status that says no.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"contentType": {
+						SchemaProps: spec.SchemaProps{
+							Description: "contentType is the media type of the answer.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"bytes": {
+						SchemaProps: spec.SchemaProps{
+							Description: "bytes is the size of the answer, before any compression.",
+							Type:        []string{"integer"},
+							Format:      "int64",
+						},
+					},
+					"durationMicroseconds": {
+						SchemaProps: spec.SchemaProps{
+							Description: "durationMicroseconds is the time from the arrival of the request to the end of the answer.",
+							Default:     0,
+							Type:        []string{"integer"},
+							Format:      "int64",
+						},
+					},
+					"stoppedAt": {
+						SchemaProps: spec.SchemaProps{
+							Description: "stoppedAt is the stage that refused the request or failed. Absent where it went all the way.\n\nPossible enum values:\n - `\"Audit\"` writes down that somebody asks.\n - `\"Authentication\"` finds out who asks.\n - `\"Authorization\"` finds out whether the user may.\n - `\"ConversionFromHub\"` makes the version asked for of the hub.\n - `\"ConversionToHub\"` makes the hub (\"super version\") of the version sent.\n - `\"Decode\"` makes an object of the body.\n - `\"Defaulting\"` fills in what the user left out.\n - `\"Encoding\"` makes the bytes of the answer.\n - `\"Etcd\"` reads or writes a key.\n - `\"Impersonation\"` lets one user ask as another.\n - `\"Informer\"` tells the controller of a change.\n - `\"Merge\"` joins a patch or an apply with what is stored.\n - `\"MutatingAdmission\"` lets one plugin change the object.\n - `\"Mux\"` finds the handler of the path.\n - `\"Neutron\"` is one call to OpenStack.\n - `\"Observe\"` is what the controller found in Neutron.\n - `\"Plan\"` is what is missing.\n - `\"PriorityAndFairness\"` makes a request wait for its turn.\n - `\"Queue\"` keeps the Network until a worker is free.\n - `\"Status\"` writes down how far it came.\n - `\"StorageEncoding\"` makes bytes of the stored version.\n - `\"Strategy\"` sets what a user can't.\n - `\"ValidatingAdmission\"` lets one plugin refuse the object.\n - `\"Validation\"` judges the object by itself.\n - `\"Watch\"` hands an event to one open watch.\n - `\"WatchCache\"` answers out of memory.",
+							Type:        []string{"string"},
+							Format:      "",
+							Enum:        []interface{}{"Audit", "Authentication", "Authorization", "ConversionFromHub", "ConversionToHub", "Decode", "Defaulting", "Encoding", "Etcd", "Impersonation", "Informer", "Merge", "MutatingAdmission", "Mux", "Neutron", "Observe", "Plan", "PriorityAndFairness", "Queue", "Status", "StorageEncoding", "Strategy", "ValidatingAdmission", "Validation", "Watch", "WatchCache"},
+						},
+					},
+					"warnings": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "warnings are those in the headers.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Type:   []string{"string"},
+										Format: "",
+									},
+								},
+							},
+						},
+					},
+				},
+				Required: []string{"durationMicroseconds"},
+			},
+		},
+	}
+}
+
+func schema_pkg_apis_pipeline_v1alpha1_Stage(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "Stage is one step of a request, or of a pass.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"name": {
+						SchemaProps: spec.SchemaProps{
+							Description: "name tells what the stage does.\n\nPossible enum values:\n - `\"Audit\"` writes down that somebody asks.\n - `\"Authentication\"` finds out who asks.\n - `\"Authorization\"` finds out whether the user may.\n - `\"ConversionFromHub\"` makes the version asked for of the hub.\n - `\"ConversionToHub\"` makes the hub (\"super version\") of the version sent.\n - `\"Decode\"` makes an object of the body.\n - `\"Defaulting\"` fills in what the user left out.\n - `\"Encoding\"` makes the bytes of the answer.\n - `\"Etcd\"` reads or writes a key.\n - `\"Impersonation\"` lets one user ask as another.\n - `\"Informer\"` tells the controller of a change.\n - `\"Merge\"` joins a patch or an apply with what is stored.\n - `\"MutatingAdmission\"` lets one plugin change the object.\n - `\"Mux\"` finds the handler of the path.\n - `\"Neutron\"` is one call to OpenStack.\n - `\"Observe\"` is what the controller found in Neutron.\n - `\"Plan\"` is what is missing.\n - `\"PriorityAndFairness\"` makes a request wait for its turn.\n - `\"Queue\"` keeps the Network until a worker is free.\n - `\"Status\"` writes down how far it came.\n - `\"StorageEncoding\"` makes bytes of the stored version.\n - `\"Strategy\"` sets what a user can't.\n - `\"ValidatingAdmission\"` lets one plugin refuse the object.\n - `\"Validation\"` judges the object by itself.\n - `\"Watch\"` hands an event to one open watch.\n - `\"WatchCache\"` answers out of memory.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+							Enum:        []interface{}{"Audit", "Authentication", "Authorization", "ConversionFromHub", "ConversionToHub", "Decode", "Defaulting", "Encoding", "Etcd", "Impersonation", "Informer", "Merge", "MutatingAdmission", "Mux", "Neutron", "Observe", "Plan", "PriorityAndFairness", "Queue", "Status", "StorageEncoding", "Strategy", "ValidatingAdmission", "Validation", "Watch", "WatchCache"},
+						},
+					},
+					"subject": {
+						SchemaProps: spec.SchemaProps{
+							Description: "subject is which of several of this name: the admission plugin, the call, the watch.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"outcome": {
+						SchemaProps: spec.SchemaProps{
+							Description: "outcome tells how the stage ended.\n\nPossible enum values:\n - `\"Changed\"` : on to the next stage, with a changed object.\n - `\"Failed\"` : the request ended here, and nobody wanted it.\n - `\"Passed\"` : on to the next stage.\n - `\"Refused\"` : the request ended here, as a rule wants it.\n - `\"Unseen\"` : the stage was there, and nothing shows what it did.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+							Enum:        []interface{}{"Changed", "Failed", "Passed", "Refused", "Unseen"},
+						},
+					},
+					"startMicroseconds": {
+						SchemaProps: spec.SchemaProps{
+							Description: "startMicroseconds is when it began, counted from startTime of the trace. Absent where no hook tells.",
+							Type:        []string{"integer"},
+							Format:      "int64",
+						},
+					},
+					"durationMicroseconds": {
+						SchemaProps: spec.SchemaProps{
+							Description: "durationMicroseconds is how long it took, stages within it not taken off. Absent where no hook tells.",
+							Type:        []string{"integer"},
+							Format:      "int64",
+						},
+					},
+					"replayed": {
+						SchemaProps: spec.SchemaProps{
+							Description: "replayed: the step was done again to show it, with the same codec and the same bytes, when the trace was read.",
+							Type:        []string{"boolean"},
+							Format:      "",
+						},
+					},
+					"message": {
+						SchemaProps: spec.SchemaProps{
+							Description: "message says in words what happened.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"errors": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "errors are the reasons of a refusal, each with its field.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Type:   []string{"string"},
+										Format: "",
+									},
+								},
+							},
+						},
+					},
+					"details": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "details are more to know, by name.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Ref: ref(v1alpha1.Detail{}.OpenAPIModelName()),
+									},
+								},
+							},
+						},
+					},
+					"before": {
+						SchemaProps: spec.SchemaProps{
+							Description: "before is the object as it came, where the stage changed it.",
+							Ref:         ref(runtime.RawExtension{}.OpenAPIModelName()),
+						},
+					},
+					"after": {
+						SchemaProps: spec.SchemaProps{
+							Description: "after is the object as it went on, where the stage made or changed it. The hub has no JSON of its own and is shown with the fields of v2alpha1, as version __internal.",
+							Ref:         ref(runtime.RawExtension{}.OpenAPIModelName()),
+						},
+					},
+				},
+				Required: []string{"name", "outcome"},
+			},
+		},
+		Dependencies: []string{
+			v1alpha1.Detail{}.OpenAPIModelName(), runtime.RawExtension{}.OpenAPIModelName()},
+	}
+}
+
+func schema_pkg_apis_pipeline_v1alpha1_User(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "User is who asked.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"name": {
+						SchemaProps: spec.SchemaProps{
+							Description: "name is that of the user whose rights counted.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"groups": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "groups are those of the user.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Type:   []string{"string"},
+										Format: "",
+									},
+								},
+							},
+						},
+					},
+					"impersonatedBy": {
+						SchemaProps: spec.SchemaProps{
+							Description: "impersonatedBy is who asked in the name of the user.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+				},
+				Required: []string{"name"},
+			},
+		},
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	fmt "fmt"
 	http "net/http"
 
+	pipelinev1alpha1 "github.com/samplecrd/network-apiserver/pkg/generated/clientset/versioned/typed/pipeline/v1alpha1"
 	samplecrdv1 "github.com/samplecrd/network-apiserver/pkg/generated/clientset/versioned/typed/samplecrd/v1"
 	samplecrdv2alpha1 "github.com/samplecrd/network-apiserver/pkg/generated/clientset/versioned/typed/samplecrd/v2alpha1"
 	discovery "k8s.io/client-go/discovery"
@@ -15,6 +16,7 @@ import (
 
 type Interface interface {
 	Discovery() discovery.DiscoveryInterfaces
+	PipelineV1alpha1() pipelinev1alpha1.PipelineV1alpha1Interface
 	SamplecrdV1() samplecrdv1.SamplecrdV1Interface
 	SamplecrdV2alpha1() samplecrdv2alpha1.SamplecrdV2alpha1Interface
 }
@@ -22,8 +24,14 @@ type Interface interface {
 // Clientset contains the clients for groups.
 type Clientset struct {
 	*discovery.DiscoveryClient
+	pipelineV1alpha1  *pipelinev1alpha1.PipelineV1alpha1Client
 	samplecrdV1       *samplecrdv1.SamplecrdV1Client
 	samplecrdV2alpha1 *samplecrdv2alpha1.SamplecrdV2alpha1Client
+}
+
+// PipelineV1alpha1 retrieves the PipelineV1alpha1Client
+func (c *Clientset) PipelineV1alpha1() pipelinev1alpha1.PipelineV1alpha1Interface {
+	return c.pipelineV1alpha1
 }
 
 // SamplecrdV1 retrieves the SamplecrdV1Client
@@ -80,6 +88,10 @@ func NewForConfigAndClient(c *rest.Config, httpClient *http.Client) (*Clientset,
 
 	var cs Clientset
 	var err error
+	cs.pipelineV1alpha1, err = pipelinev1alpha1.NewForConfigAndClient(&configShallowCopy, httpClient)
+	if err != nil {
+		return nil, err
+	}
 	cs.samplecrdV1, err = samplecrdv1.NewForConfigAndClient(&configShallowCopy, httpClient)
 	if err != nil {
 		return nil, err
@@ -109,6 +121,7 @@ func NewForConfigOrDie(c *rest.Config) *Clientset {
 // New creates a new Clientset for the given RESTClient.
 func New(c rest.Interface) *Clientset {
 	var cs Clientset
+	cs.pipelineV1alpha1 = pipelinev1alpha1.New(c)
 	cs.samplecrdV1 = samplecrdv1.New(c)
 	cs.samplecrdV2alpha1 = samplecrdv2alpha1.New(c)
 

@@ -5,6 +5,8 @@ package fake
 import (
 	applyconfiguration "github.com/samplecrd/network-apiserver/pkg/generated/applyconfiguration"
 	clientset "github.com/samplecrd/network-apiserver/pkg/generated/clientset/versioned"
+	pipelinev1alpha1 "github.com/samplecrd/network-apiserver/pkg/generated/clientset/versioned/typed/pipeline/v1alpha1"
+	fakepipelinev1alpha1 "github.com/samplecrd/network-apiserver/pkg/generated/clientset/versioned/typed/pipeline/v1alpha1/fake"
 	samplecrdv1 "github.com/samplecrd/network-apiserver/pkg/generated/clientset/versioned/typed/samplecrd/v1"
 	fakesamplecrdv1 "github.com/samplecrd/network-apiserver/pkg/generated/clientset/versioned/typed/samplecrd/v1/fake"
 	samplecrdv2alpha1 "github.com/samplecrd/network-apiserver/pkg/generated/clientset/versioned/typed/samplecrd/v2alpha1"
@@ -121,6 +123,11 @@ var (
 	_ clientset.Interface = &Clientset{}
 	_ testing.FakeClient  = &Clientset{}
 )
+
+// PipelineV1alpha1 retrieves the PipelineV1alpha1Client
+func (c *Clientset) PipelineV1alpha1() pipelinev1alpha1.PipelineV1alpha1Interface {
+	return &fakepipelinev1alpha1.FakePipelineV1alpha1{Fake: &c.Fake}
+}
 
 // SamplecrdV1 retrieves the SamplecrdV1Client
 func (c *Clientset) SamplecrdV1() samplecrdv1.SamplecrdV1Interface {
