@@ -128,5 +128,5 @@ func (o *options) clients() (versioned.Interface, kubernetes.Interface, error) {
 }
 
 func (o *options) newCloud() *neutron.Cloud {
-	return neutron.NewCloud(neutron.CloudOptions{Name: o.cloud, WrapTransport: network.CountRequests})
+	return neutron.NewCloud(neutron.CloudOptions{Name: o.cloud, WrapTransport: network.Transport})
 }

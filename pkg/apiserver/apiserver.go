@@ -14,17 +14,21 @@ import (
 	"github.com/samplecrd/network-apiserver/pkg/apis/samplecrd"
 	samplecrdv1 "github.com/samplecrd/network-apiserver/pkg/apis/samplecrd/v1"
 	samplecrdv2alpha1 "github.com/samplecrd/network-apiserver/pkg/apis/samplecrd/v2alpha1"
+	"github.com/samplecrd/network-apiserver/pkg/pipeline"
 	"github.com/samplecrd/network-apiserver/pkg/registry/network"
 )
 
 // Config is what a server is made of.
 type Config struct {
 	GenericConfig *genericapiserver.RecommendedConfig
+	// Recorder is shown what happens to requests. Nil: nobody is.
+	Recorder *pipeline.Recorder
 }
 
 // CompletedConfig can only be had from Complete.
 type CompletedConfig struct {
 	genericConfig genericapiserver.CompletedConfig
+	recorder      *pipeline.Recorder
 }
 
 // Server serves the group.
@@ -42,7 +46,10 @@ func DefaultResources() *serverstorage.ResourceConfig {
 
 // Complete fills in what is not set.
 func (c *Config) Complete() CompletedConfig {
-	return CompletedConfig{genericConfig: c.GenericConfig.Complete()}
+	if c.Recorder != nil {
+		c.Recorder.Observe(&c.GenericConfig.Config)
+	}
+	return CompletedConfig{c.GenericConfig.Complete(), c.Recorder}
 }
 
 // New installs the group on a new server. It fails where no version is
@@ -63,6 +70,12 @@ func (c CompletedConfig) New() (*Server, error) {
 	storage, err := network.NewStorage(Scheme, c.genericConfig.RESTOptionsGetter)
 	if err != nil {
 		return nil, err
+	}
+	if c.recorder != nil {
+		for _, store := range storage.Stores() {
+			c.recorder.ObserveStore(store)
+		}
+		defer c.recorder.ObserveRoutes(server)
 	}
 	// One store for all versions: a second one would be a second watch cache.
 	resources := map[string]rest.Storage{

@@ -155,5 +155,5 @@ func (b *clusterBase) close() {}
 // operatorsCloud is one to which nothing is said before it is needed: the
 // server serves whether or not OpenStack answers.
 func operatorsCloud(o *Options) *neutron.Cloud {
-	return neutron.NewCloud(neutron.CloudOptions{Name: o.OSCloud, WrapTransport: network.CountRequests})
+	return neutron.NewCloud(neutron.CloudOptions{Name: o.OSCloud, WrapTransport: network.Transport})
 }

@@ -9,12 +9,13 @@ import (
 	"github.com/samplecrd/network-apiserver/pkg/controller"
 	"github.com/samplecrd/network-apiserver/pkg/controller/network"
 	informers "github.com/samplecrd/network-apiserver/pkg/generated/informers/externalversions"
+	"github.com/samplecrd/network-apiserver/pkg/pipeline"
 )
 
 // addControllers runs them while the server serves: they are waited for before
 // the listener closes, so that their last status is written. fail ends the
 // server.
-func addControllers(ctx context.Context, server *genericapiserver.GenericAPIServer, o *Options, base base, factory informers.SharedInformerFactory, fail context.CancelCauseFunc) error {
+func addControllers(ctx context.Context, server *genericapiserver.GenericAPIServer, o *Options, base base, factory informers.SharedInformerFactory, recorder *pipeline.Recorder, fail context.CancelCauseFunc) error {
 	clients, err := newClients(server.LoopbackClientConfig)
 	if err != nil {
 		return err
@@ -40,6 +41,7 @@ func addControllers(ctx context.Context, server *genericapiserver.GenericAPIServ
 			Workers:      o.Workers,
 			ResyncPeriod: o.ResyncPeriod,
 			Drift:        network.Drift(o.Drift),
+			Pipeline:     recorder,
 		},
 		Cluster: cluster,
 	}

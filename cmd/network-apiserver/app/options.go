@@ -69,6 +69,9 @@ type Options struct {
 	LeaderElection componentbaseconfig.LeaderElectionConfiguration
 	// ClusterID is the part of the owner marker that tells clusters apart.
 	ClusterID string
+	// PipelineTraces is how many requests are kept to show what happened to them;
+	// 0: none. Below 0: what is usual.
+	PipelineTraces int
 
 	ServerRun      *genericoptions.ServerRunOptions
 	Etcd           *genericoptions.EtcdOptions
@@ -84,6 +87,13 @@ type Options struct {
 	Metrics        *metrics.Options
 	Logs           *logs.Options
 }
+
+const (
+	// standaloneTraces is how many requests a standalone server keeps.
+	standaloneTraces = 256
+	// maxTraces is the most: a list of them is one answer.
+	maxTraces = 4096
+)
 
 // pluginOrder is that of kube-apiserver: our own stand where built-in ones do,
 // and what is counted last was allowed by all others.
@@ -110,6 +120,7 @@ func NewOptions() *Options {
 		ServiceName:        "network-apiserver",
 		ServicePort:        443,
 		LeaderElection:     controller.NewLeaderElection(),
+		PipelineTraces:     -1,
 
 		ServerRun:      genericoptions.NewServerRunOptions(),
 		Etcd:           genericoptions.NewEtcdOptions(storagebackend.NewDefaultConfig(etcdPrefix, nil)),
@@ -154,6 +165,7 @@ func (o *Options) Flags() (fss cliflag.NamedFlagSets) {
 	fs.StringVar(&o.Drift, "drift", o.Drift, "What to do about a network that someone changes in Neutron: Correct makes it as declared again, Report leaves it and says so in the conditions until the spec changes.")
 	fs.StringVar(&o.ClusterID, "cluster-id", o.ClusterID, "Part of the owner marker in Neutron that tells clusters apart, at most 63 characters. Default: a UUID kept in --data-dir.")
 	fs.StringVar(&o.DeploymentCIDRPool, "deployment-cidr-pool", o.DeploymentCIDRPool, "CIDR from which Deployments annotated with samplecrd.k8s.io/network: \"true\" get theirs, a /24 each (IPv6: a /64). In a cluster only.")
+	fs.IntVar(&o.PipelineTraces, "pipeline-traces", o.PipelineTraces, "Number of requests for Networks of which is kept, in memory, what each stage of the server and the controller did; served as RequestTraces of pipeline.samplecrd.k8s.io. 0 records none. Default: 256 with --standalone, else 0.")
 	registration := fss.FlagSet("registration")
 	registration.BoolVar(&o.RegisterAPIService, "register-apiservice", o.RegisterAPIService, "Register with kube-apiserver: keep a serving certificate in the Secret SERVICE-serving, which all replicas share, and the APIServices that trust it.")
 	registration.StringVar(&o.ServiceNamespace, "service-namespace", o.ServiceNamespace, "Namespace of the Service by which kube-apiserver reaches this server, and of the Secret.")
@@ -183,6 +195,12 @@ func (o *Options) Complete() {
 	if o.Standalone {
 		o.Admission.DefaultOffPlugins.Insert(clusterPlugins...)
 	}
+	if o.PipelineTraces < 0 {
+		o.PipelineTraces = 0
+		if o.Standalone {
+			o.PipelineTraces = standaloneTraces
+		}
+	}
 	for _, kubeconfig := range []*string{&o.Authentication.RemoteKubeConfigFile, &o.Authorization.RemoteKubeConfigFile} {
 		*kubeconfig = cmp.Or(*kubeconfig, o.CoreAPI.CoreAPIKubeconfigPath)
 	}
@@ -196,6 +214,9 @@ func (o *Options) Validate() error {
 	}
 	if o.Workers < 1 {
 		errs = append(errs, fmt.Errorf("--concurrent-network-syncs %d must be at least 1", o.Workers))
+	}
+	if o.PipelineTraces > maxTraces {
+		errs = append(errs, fmt.Errorf("--pipeline-traces %d must be at most %d", o.PipelineTraces, maxTraces))
 	}
 	if o.ResyncPeriod < time.Second {
 		errs = append(errs, fmt.Errorf("--resync-period %v must be at least 1s", o.ResyncPeriod))

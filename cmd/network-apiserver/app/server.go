@@ -46,6 +46,7 @@ import (
 	informers "github.com/samplecrd/network-apiserver/pkg/generated/informers/externalversions"
 	"github.com/samplecrd/network-apiserver/pkg/generated/openapi"
 	"github.com/samplecrd/network-apiserver/pkg/neutron"
+	"github.com/samplecrd/network-apiserver/pkg/pipeline"
 )
 
 // etcdPrefix is where all keys of this server begin; group and resource follow.
@@ -154,7 +155,8 @@ func run(ctx context.Context, o *Options, out io.Writer) error {
 	}
 	defer base.close()
 
-	config, informers, err := newConfig(o, base)
+	recorder := newRecorder(o)
+	config, informers, err := newConfig(o, base, recorder)
 	if err != nil {
 		return err
 	}
@@ -166,7 +168,7 @@ func run(ctx context.Context, o *Options, out io.Writer) error {
 		return err
 	}
 	if o.Controller {
-		if err := addControllers(ctx, server.GenericAPIServer, o, base, informers, fail); err != nil {
+		if err := addControllers(ctx, server.GenericAPIServer, o, base, informers, recorder, fail); err != nil {
 			return err
 		}
 	}
@@ -196,7 +198,7 @@ func newBase(ctx context.Context, o *Options) (base, error) {
 
 // newConfig applies the options. The informers read over loopback, for
 // admission and the controller alike; nothing starts them yet.
-func newConfig(o *Options, base base) (*apiserver.Config, informers.SharedInformerFactory, error) {
+func newConfig(o *Options, base base, recorder *pipeline.Recorder) (*apiserver.Config, informers.SharedInformerFactory, error) {
 	config := genericapiserver.NewRecommendedConfig(apiserver.Codecs)
 	namer := openapinamer.NewDefinitionNamer(apiserver.Scheme)
 	config.OpenAPIConfig = genericapiserver.DefaultOpenAPIConfig(openapi.GetOpenAPIDefinitions, namer)
@@ -232,7 +234,23 @@ func newConfig(o *Options, base base) (*apiserver.Config, informers.SharedInform
 	}
 	config.SharedInformerFactory = cluster.informers
 	drainConnections(&config.Config)
-	return &apiserver.Config{GenericConfig: config}, factory, nil
+	return &apiserver.Config{GenericConfig: config, Recorder: recorder}, factory, nil
+}
+
+// newRecorder returns nil where nothing is recorded.
+func newRecorder(o *Options) *pipeline.Recorder {
+	if o.PipelineTraces == 0 {
+		return nil
+	}
+	recorder := pipeline.NewRecorder(pipeline.Options{
+		Traces:        o.PipelineTraces,
+		Group:         samplecrd.GroupName,
+		StoredVersion: samplecrdv1.SchemeGroupVersion,
+		Scheme:        apiserver.Scheme,
+		Codecs:        apiserver.Codecs,
+	})
+	o.Admission.Decorators = append(genericadmission.Decorators{recorder.Decorator()}, o.Admission.Decorators...)
+	return recorder
 }
 
 // applyStorage keeps Networks as v1 protobuf. The codec is made here because
@@ -264,6 +282,7 @@ func newClients(loopback *rest.Config) (versioned.Interface, error) {
 	config := rest.CopyConfig(loopback)
 	config.ContentType = runtime.ContentTypeProtobuf
 	config.AcceptContentTypes = runtime.ContentTypeProtobuf + "," + runtime.ContentTypeJSON
+	config.Wrap(pipeline.APITransport)
 	clients, err := versioned.NewForConfig(config)
 	if err != nil {
 		return nil, fmt.Errorf("making the loopback client: %w", err)

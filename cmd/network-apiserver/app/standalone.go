@@ -176,7 +176,7 @@ func (b *standaloneBase) cloud() (*neutron.Cloud, error) {
 		Token:         simulatorToken,
 		ProjectID:     simulatorProject,
 		Region:        simulatorRegion,
-		WrapTransport: network.CountRequests,
+		WrapTransport: network.Transport,
 	})
 	if err != nil {
 		return nil, err

@@ -28,6 +28,7 @@ import (
 	informers "github.com/samplecrd/network-apiserver/pkg/generated/informers/externalversions/samplecrd/v1"
 	listers "github.com/samplecrd/network-apiserver/pkg/generated/listers/samplecrd/v1"
 	"github.com/samplecrd/network-apiserver/pkg/neutron"
+	"github.com/samplecrd/network-apiserver/pkg/pipeline"
 )
 
 const (
@@ -65,6 +66,7 @@ type Controller struct {
 	clusterID string
 	drift     Drift
 	recorder  events.EventRecorder
+	pipeline  *pipeline.Recorder
 
 	// turns holds one for each pass that is not just waiting for the API server.
 	turns        chan struct{}
@@ -91,6 +93,8 @@ type Options struct {
 	// Cluster has the Secrets with the credentials that Networks name. Nil where
 	// there is none: such Networks then wait with CredentialsUnavailable.
 	Cluster kubernetes.Interface
+	// Pipeline is shown what the passes do. nil: nobody is.
+	Pipeline *pipeline.Recorder
 }
 
 // NewController returns a controller that makes networks in the cloud. The
@@ -108,6 +112,7 @@ func NewController(ctx context.Context, clients clientset.Interface, informer in
 		clusterID:    o.ClusterID,
 		drift:        o.Drift,
 		recorder:     o.Recorder,
+		pipeline:     o.Pipeline,
 		turns:        make(chan struct{}, o.Workers),
 		resyncPeriod: o.ResyncPeriod,
 		clock:        clock.RealClock{},
@@ -121,11 +126,11 @@ func NewController(ctx context.Context, clients clientset.Interface, informer in
 			if n, ok := obj.(*samplecrdv1.Network); ok && isInInitialList && settled(n) {
 				return
 			}
-			c.enqueue(obj)
+			c.enqueue(obj, "added")
 		},
 		UpdateFunc: func(oldObj, newObj any) {
 			if asksForWork(oldObj.(*samplecrdv1.Network), newObj.(*samplecrdv1.Network)) {
-				c.enqueue(newObj)
+				c.enqueue(newObj, "modified")
 			}
 		},
 		// A deletion needs no handler: the finalizer makes it an update first.
@@ -150,12 +155,13 @@ func asksForWork(oldNetwork, newNetwork *samplecrdv1.Network) bool {
 		!equality.Semantic.DeepEqual(oldNetwork.DeletionTimestamp, newNetwork.DeletionTimestamp)
 }
 
-func (c *Controller) enqueue(obj any) {
+func (c *Controller) enqueue(obj any, why string) {
 	name, err := cache.ObjectToName(obj)
 	if err != nil {
 		utilruntime.HandleError(fmt.Errorf("naming an object of the informer: %w", err))
 		return
 	}
+	c.pipeline.Enqueued(name, why)
 	c.queue.Add(name)
 }
 
@@ -216,10 +222,12 @@ func (c *Controller) processNext(ctx context.Context) bool {
 	case apierrors.IsConflict(err):
 		// The object changed under us: nothing is wrong, read it again.
 		logger.V(2).Info("Reading again", "reason", err.Error())
+		c.pipeline.Enqueued(name, "conflict")
 		c.queue.AddRateLimited(name)
 	default:
 		delay := max(c.backoff.When(name), atLeast(err))
 		logger.Error(err, "Will try again", "tries", c.queue.NumRequeues(name), "after", delay)
+		c.pipeline.Enqueued(name, fmt.Sprintf("try again after %v", delay))
 		c.queue.AddAfter(name, delay)
 	}
 	return true
@@ -247,10 +255,14 @@ func (c *Controller) sync(ctx context.Context, name cache.ObjectName) (err error
 	}()
 	network, err := c.networks.Networks(name.Namespace).Get(name.Name)
 	if apierrors.IsNotFound(err) {
+		c.pipeline.Gone(name)
 		return nil
 	}
 	if err != nil {
 		return fmt.Errorf("reading Network %s: %w", name, err)
 	}
-	return newPass(c, network).run(ctx)
+	ctx, shown := c.pipeline.StartPass(ctx, network)
+	p := newPass(c, network)
+	defer func() { shown.End(p.result(err)) }()
+	return p.run(ctx)
 }

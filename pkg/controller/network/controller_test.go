@@ -74,7 +74,7 @@ func TestAFailureIsTriedAgainAndForgottenInTheEnd(t *testing.T) {
 				t.Fatal(err)
 			}
 			hinder(w)
-			w.controller.enqueue(w.get())
+			w.controller.enqueue(w.get(), "test")
 			if !w.controller.processNext(w.context()) {
 				t.Fatal("the queue is shut down")
 			}
@@ -103,7 +103,7 @@ func TestARetryWaitsLongerEachTime(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.cloud.answerWith(func(http.ResponseWriter, *http.Request) bool { panic(http.ErrAbortHandler) })
-	w.controller.enqueue(w.get())
+	w.controller.enqueue(w.get(), "test")
 	for want := 1; want <= 3; want++ {
 		w.controller.processNext(w.context())
 		if got := w.controller.queue.NumRequeues(testName); got != want {
@@ -126,7 +126,7 @@ func TestAPassThatIsCutOffSaysNothing(t *testing.T) {
 		cancel()
 		panic(http.ErrAbortHandler)
 	})
-	w.controller.enqueue(w.get())
+	w.controller.enqueue(w.get(), "test")
 	_, writes := w.traffic(func() { w.controller.processNext(ctx) })
 	if !slices.Equal(writes, []string{"status"}) || w.controller.queue.NumRequeues(testName) != 0 {
 		t.Errorf("writes are %v with %d retries, want only the intent", writes, w.controller.queue.NumRequeues(testName))
@@ -135,7 +135,7 @@ func TestAPassThatIsCutOffSaysNothing(t *testing.T) {
 
 func TestWhatIsNoObjectIsNotQueued(t *testing.T) {
 	w := newWorld(t)
-	w.controller.enqueue("no object")
+	w.controller.enqueue("no object", "test")
 	if got := w.controller.queue.Len(); got != 0 {
 		t.Errorf("the queue holds %d, want 0", got)
 	}
@@ -256,7 +256,7 @@ func TestWhenAPassIsMadeAgain(t *testing.T) {
 				t.Fatal(err)
 			}
 			breakdown(http.MethodPost, "networks", tc.answer)(w)
-			w.controller.enqueue(w.get())
+			w.controller.enqueue(w.get(), "test")
 			w.controller.processNext(w.context())
 			if queue.after != tc.want {
 				t.Errorf("the next pass comes after %v, want %v", queue.after, tc.want)
@@ -297,7 +297,7 @@ func TestAStatusThatIsNotWrittenIsTriedAgain(t *testing.T) {
 		}
 		return false, nil, nil
 	})
-	w.controller.enqueue(w.get())
+	w.controller.enqueue(w.get(), "test")
 	w.controller.processNext(w.context())
 	if got := w.controller.queue.NumRequeues(testName); got != 1 {
 		t.Errorf("the queue counts %d failures, want 1", got)

@@ -12,7 +12,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/util/wait"
-	"k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2"
 
 	samplecrdv1 "github.com/samplecrd/network-apiserver/pkg/apis/samplecrd/v1"
@@ -65,7 +64,7 @@ func (c *Controller) resync(ctx context.Context) error {
 	queued := 0
 	for _, n := range networks {
 		if way := ways[sourceOf(n)]; way != nil && c.needsPass(n, way) {
-			c.queue.Add(cache.MetaObjectToName(n))
+			c.enqueue(n, "differs from Neutron")
 			queued++
 		}
 	}

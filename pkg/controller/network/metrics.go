@@ -16,6 +16,7 @@ import (
 
 	samplecrdv1 "github.com/samplecrd/network-apiserver/pkg/apis/samplecrd/v1"
 	listers "github.com/samplecrd/network-apiserver/pkg/generated/listers/samplecrd/v1"
+	"github.com/samplecrd/network-apiserver/pkg/pipeline"
 )
 
 const metricsSubsystem = "network_controller"
@@ -97,8 +98,11 @@ func (c *collector) CollectWithStability(ch chan<- metrics.Metric) {
 	}
 }
 
-// CountRequests is the transport that the metrics of Neutron come from.
-func CountRequests(next http.RoundTripper) http.RoundTripper { return counting{next} }
+// Transport is that of all clients of Neutron: the metrics come from there, and
+// what is shown of the calls of a pass.
+func Transport(next http.RoundTripper) http.RoundTripper {
+	return counting{pipeline.CloudTransport(next)}
+}
 
 type counting struct{ http.RoundTripper }
 

@@ -63,7 +63,7 @@ func TestOperationOf(t *testing.T) {
 }
 
 func TestRequestsAreCounted(t *testing.T) {
-	w := newWorld(t, func(o *neutron.Options) { o.WrapTransport = CountRequests })
+	w := newWorld(t, func(o *neutron.Options) { o.WrapTransport = Transport })
 	series := []string{
 		`network_controller_neutron_requests_total{code="201",operation="create_network"}`,
 		`network_controller_neutron_requests_total{code="503",operation="create_network"}`,

@@ -95,6 +95,7 @@ func (p *pass) carryOut(ctx context.Context) error {
 	done := map[string]bool{}
 	for {
 		operations := plan(p.want, p.have)
+		p.showPlan(ctx, operations)
 		if len(operations) == 0 {
 			return nil
 		}
@@ -196,6 +197,7 @@ func (p *pass) delete(ctx context.Context) error {
 		return err
 	}
 	if p.have.network == nil {
+		p.show(ctx, "let the object go")
 		return p.leave(ctx)
 	}
 	letGo, message := p.deleteNetwork, "the network is about to be deleted"
@@ -209,6 +211,7 @@ func (p *pass) delete(ctx context.Context) error {
 			message: checkWord("spec.deletionPolicy", policy, samplecrdv1.DeletionPolicyDelete, samplecrdv1.DeletionPolicyRetain).Error(),
 		}
 	}
+	p.show(ctx, message)
 	if err := p.writeDeleting(ctx, message); err != nil {
 		return err
 	}

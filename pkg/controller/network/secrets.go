@@ -222,7 +222,7 @@ func (s *secrets) cloud(from *secret, name string) (*neutron.Cloud, error) {
 			return cloud, nil
 		}
 	}
-	cloud, err := neutron.NewForeignCloud(from.cloudsYAML, from.caCert, neutron.CloudOptions{Name: name, WrapTransport: CountRequests})
+	cloud, err := neutron.NewForeignCloud(from.cloudsYAML, from.caCert, neutron.CloudOptions{Name: name, WrapTransport: Transport})
 	if err != nil {
 		return nil, unavailable("Secret %q: %v", from.Name, err)
 	}

@@ -9,7 +9,6 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2"
 
 	samplecrdv1 "github.com/samplecrd/network-apiserver/pkg/apis/samplecrd/v1"
@@ -82,7 +81,7 @@ func (c *Controller) noteSurplus(ctx context.Context, sites map[where]*site) {
 			}
 			seen[copied] = sighted
 			if c.clock.Since(sighted.since) >= surplusAge {
-				c.queue.Add(cache.MetaObjectToName(owner))
+				c.enqueue(owner, "more than one network")
 			}
 		}
 	}

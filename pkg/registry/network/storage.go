@@ -82,6 +82,12 @@ func NewStorage(scheme *runtime.Scheme, optsGetter generic.RESTOptionsGetter) (*
 	return &Storage{Network: &REST{store}, Status: &StatusREST{&statusStore}}, nil
 }
 
+// Stores are those behind what is served: they share what is in etcd, and differ
+// in their rules.
+func (s *Storage) Stores() []*genericregistry.Store {
+	return []*genericregistry.Store{s.Network.Store, s.Status.store}
+}
+
 // New returns an empty Network.
 func (*StatusREST) New() runtime.Object { return &samplecrd.Network{} }
 

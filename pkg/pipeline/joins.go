@@ -1,0 +1,147 @@
+package pipeline
+
+import (
+	"slices"
+	"strconv"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// maxEarly bounds what is kept of events whose write is not known yet: etcd
+// tells the watches before it has answered the writer.
+const maxEarly = 256
+
+// joins are how later events find the trace they belong to. The recorder's lock
+// guards them.
+type joins struct {
+	writes     map[string]*Trace     // by the version they made
+	latest     map[types.UID][]write // those of the object itself, the oldest first
+	deliveries []delivery            // early
+	passes     []*Pass               // early
+}
+
+// write is what a request made of an object.
+type write struct {
+	trace  *Trace
+	object Object
+}
+
+// delivery is an event that was handed to a watch.
+type delivery struct {
+	version string
+	at      time.Time
+	opened  time.Time // the watch
+	stage   Stage
+}
+
+// unlink forgets a trace.
+func (j *joins) unlink(t *Trace) {
+	for _, version := range t.versions {
+		delete(j.writes, version)
+	}
+	rest := slices.DeleteFunc(j.latest[t.wroteTo], func(w write) bool { return w.trace == t })
+	if j.latest[t.wroteTo] = rest; len(rest) == 0 {
+		delete(j.latest, t.wroteTo)
+	}
+}
+
+// wrote notes what a request made of an object.
+func (r *Recorder) wrote(t *Trace, o Object) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	t.versions = append(t.versions, o.Version)
+	r.joins.writes[o.Version] = t
+	r.joins.deliveries = slices.DeleteFunc(r.joins.deliveries, func(d delivery) bool {
+		if d.version == o.Version {
+			r.deliver(t, d)
+		}
+		return d.version == o.Version
+	})
+	if t.request.Subresource != "" {
+		if cause := r.joins.cause(o); cause != nil && t.cause == "" {
+			t.cause = cause.name
+		}
+		return
+	}
+	t.wroteTo = o.UID
+	r.joins.latest[o.UID] = append(r.joins.latest[o.UID], write{t, o})
+	r.joins.passes = slices.DeleteFunc(r.joins.passes, func(p *Pass) bool {
+		belongs := p.object.UID == o.UID && p.object.Generation == o.Generation && !older(p.object.Version, o.Version)
+		if belongs {
+			r.attach(t, p)
+		}
+		return belongs
+	})
+}
+
+// cause returns the write that an object in this state goes back to, if it is
+// known.
+func (j *joins) cause(o Object) *Trace {
+	writes := j.latest[o.UID]
+	for i := len(writes) - 1; i >= 0; i-- {
+		if written := writes[i].object; !older(o.Version, written.Version) && written.Generation == o.Generation {
+			return writes[i].trace
+		}
+	}
+	return nil
+}
+
+func older(version, other string) bool {
+	a, errA := strconv.ParseUint(version, 10, 64)
+	b, errB := strconv.ParseUint(other, 10, 64)
+	return errA == nil && errB == nil && a < b
+}
+
+// delivered joins an event with the write it tells of.
+func (r *Recorder) delivered(d delivery) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if t := r.joins.writes[d.version]; t != nil {
+		r.deliver(t, d)
+		return
+	}
+	if r.joins.deliveries = append(r.joins.deliveries, d); len(r.joins.deliveries) > maxEarly {
+		r.joins.deliveries = slices.Delete(r.joins.deliveries, 0, 1)
+	}
+}
+
+func (r *Recorder) deliver(t *Trace, d delivery) {
+	// A watch that was opened later is told of the past.
+	if d.opened.After(t.start) || len(t.deliveries) >= maxDeliveries {
+		return
+	}
+	d.stage.Start = d.at.Sub(t.start)
+	t.deliveries = append(t.deliveries, d.stage)
+	r.touch(t)
+}
+
+// attach gives a pass to the write that caused it.
+func (r *Recorder) attach(t *Trace, p *Pass) {
+	p.trace = t
+	if len(t.passes) >= maxPasses {
+		t.passesDropped++
+		t.passes = slices.Delete(t.passes, 1, 2) // the first one tells most
+	}
+	t.passes = append(t.passes, p)
+	r.touch(t)
+}
+
+// link takes a request for the work of a pass that says so.
+func (r *Recorder) link(t *Trace, cause string) {
+	if cause == "" {
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.names[cause] != nil {
+		t.cause = cause
+	}
+}
+
+// id is what a trace is called, once it has an audit ID.
+func (t *Trace) id() string {
+	t.recorder.mu.Lock()
+	defer t.recorder.mu.Unlock()
+	return t.name
+}

@@ -1,0 +1,305 @@
+package pipeline
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+const (
+	// maxTrace bounds what the objects of one trace may take, in bytes; those of
+	// a larger one are left out.
+	maxTrace = 1 << 20
+	// maxPasses and maxDeliveries bound what one trace holds of each.
+	maxPasses     = 8
+	maxDeliveries = 32
+	// overhead is about what a trace takes beside objects and bytes.
+	overhead = 8 << 10
+)
+
+// Request is what was asked.
+type Request struct {
+	Verb, Method, Path                    string
+	Parameters                            []string // NAME=VALUE
+	Group, Version, Resource, Subresource string
+	Namespace, Name                       string
+	ContentType, Accept, UserAgent        string
+	BodyBytes                             int64
+}
+
+// User is who asked.
+type User struct {
+	Name           string
+	Groups         []string
+	ImpersonatedBy string
+}
+
+// Response is what was answered.
+type Response struct {
+	Code            int
+	Reason, Message string
+	ContentType     string
+	Bytes           int64
+	Duration        time.Duration
+	StoppedAt       string
+	Warnings        []string
+}
+
+// Object names one state of an object.
+type Object struct {
+	Namespace, Name string
+	UID             types.UID
+	Generation      int64
+	Version         string
+}
+
+// Trace is one request on its way.
+type Trace struct {
+	timeline
+	recorder *Recorder
+
+	// The recorder's lock guards these.
+	name, auditID  string
+	added, version uint64
+	size           int64
+	cause          string
+	deliveries     []Stage
+	passes         []*Pass
+	passesDropped  int
+	omitted        string
+	versions       []string // that it wrote
+	wroteTo        types.UID
+
+	// The timeline's lock guards these.
+	request  Request
+	user     *User
+	response Response
+	answer   []byte // of a refusal
+	body     []byte
+	read     bool // the body was read to its end
+	object   Object
+	last     runtime.Object // the object as it was last seen
+	existing runtime.Object // what is stored, until the new state is seen
+	merge    *step          // goes on until the new state is seen
+	filter   *step          // the filter that has not handed on yet
+	stored   runtime.Object // as it was encoded
+	removed  bool           // the object was deleted for good
+	key      string         // in etcd
+}
+
+type traceKey struct{}
+
+// from returns the trace of a request, or nil where it is not recorded.
+func from(ctx context.Context) *Trace {
+	t, _ := ctx.Value(traceKey{}).(*Trace)
+	return t
+}
+
+// snapshot returns a copy without the managed fields, which would take more room
+// than all else.
+func snapshot(obj runtime.Object) runtime.Object {
+	seen := obj.DeepCopyObject()
+	if accessor, err := meta.Accessor(seen); err == nil {
+		accessor.SetManagedFields(nil)
+	}
+	return seen
+}
+
+// isDryRun tells that nothing will be written.
+func (t *Trace) isDryRun() bool { return slices.Contains(t.request.Parameters, "dryRun=All") }
+
+// see notes the state of the object at the beginning of a stage, and returns
+// it: a copy, for what comes changes it.
+func (t *Trace) see(obj runtime.Object) runtime.Object {
+	t.mu.Lock()
+	last, merge, existing := t.last, t.merge, t.existing
+	t.merge, t.existing = nil, nil
+	t.mu.Unlock()
+	seen := snapshot(obj)
+	if merge == nil && same(last, seen) {
+		return last
+	}
+	if merge != nil {
+		if same(existing, seen) {
+			merge.end(Passed, "nothing changes but who owns the fields")
+		} else {
+			merge.end(Changed, mergeMessages[t.request.Verb])
+			merge.show(existing, seen)
+		}
+	}
+	t.setLast(seen)
+	return seen
+}
+
+func (t *Trace) setLast(obj runtime.Object) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.last = obj
+	accessor, err := meta.Accessor(obj)
+	if err != nil {
+		return
+	}
+	t.object = Object{
+		Namespace:  accessor.GetNamespace(),
+		Name:       accessor.GetName(),
+		UID:        accessor.GetUID(),
+		Generation: accessor.GetGeneration(),
+		Version:    accessor.GetResourceVersion(),
+	}
+}
+
+// saw ends a stage that may have changed the object it began with.
+func (t *Trace) saw(s *step, before, obj runtime.Object) {
+	after := snapshot(obj)
+	if same(before, after) {
+		s.end(Passed, "")
+		return
+	}
+	t.setLast(after)
+	s.end(Changed, "")
+	s.show(before, after)
+}
+
+// lastSeen returns the object as it was last seen, and whether the next state is
+// that of a merge.
+func (t *Trace) lastSeen() (last runtime.Object, merging bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.last, t.merge != nil
+}
+
+// enterFilter begins a filter: the one before has handed on. Without a name it
+// was the last.
+func (t *Trace) enterFilter(name string) {
+	t.mu.Lock()
+	previous := t.filter
+	t.filter = nil
+	t.mu.Unlock()
+	previous.end(Passed, "")
+	if name == "" {
+		return
+	}
+	s := t.step(name, "")
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.filter = s
+}
+
+// currentFilter is nil past the last.
+func (t *Trace) currentFilter() *step {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.filter
+}
+
+// finish ends what goes on, and finds out where the request stopped.
+func (t *Trace) finish(status *metav1.Status) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	now := time.Since(t.start)
+	t.response.Duration = now
+	refused := t.response.Code >= 400 || t.response.Code == 0
+	if status != nil {
+		t.response.Reason, t.response.Message = string(status.Reason), status.Message
+	}
+	var stop *Stage
+	for _, s := range t.stages {
+		if s.stopped() {
+			stop = s // the last one: a retry may have got past the first
+		}
+	}
+	if refused && stop == nil {
+		// It is the innermost that goes on.
+		for _, s := range t.stages {
+			if s.Outcome == "" {
+				stop = s
+			}
+		}
+		if stop == nil && len(t.stages) > 0 {
+			stop = t.stages[len(t.stages)-1]
+			for i := len(t.stages) - 1; i >= 0 && t.stages[i].Name == Encoding; i-- {
+				stop = t.stages[max(i-1, 0)]
+			}
+		}
+		if stop != nil {
+			stop.Outcome = Refused
+			if t.response.Code >= 500 || t.response.Code == 0 {
+				stop.Outcome = Failed
+			}
+			if stop.Message == "" {
+				stop.Message = t.response.Message
+			}
+		}
+	}
+	for _, s := range t.stages {
+		if s.Duration == Unknown {
+			s.Duration = now - s.Start
+		}
+		if s.Outcome == "" {
+			s.Outcome = Passed
+		}
+	}
+	if refused && stop != nil {
+		t.response.StoppedAt = stop.Name
+		if stop.Name == Validation && status != nil && status.Details != nil && len(status.Details.Causes) > 0 {
+			// The library judges metadata beside what the strategy says.
+			stop.Errors = nil
+			for _, cause := range status.Details.Causes {
+				stop.Errors = append(stop.Errors, fmt.Sprintf("%s: %s", cause.Field, cause.Message))
+			}
+		}
+	}
+	t.over = true
+	t.merge, t.existing, t.filter = nil, nil, nil
+}
+
+// measure returns about what the trace takes of memory, and leaves the objects
+// out if that is too much.
+func (t *Trace) measure() (size int64, omitted string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	largest := int64(len(t.body))
+	objects := int64(1)
+	for _, s := range t.stages {
+		if s.After != nil {
+			objects++
+		}
+		for _, d := range s.Details {
+			size += int64(len(d.Value))
+		}
+	}
+	// In memory an object takes some three times what it takes as bytes.
+	largest = max(largest, t.request.BodyBytes, t.response.Bytes)
+	size = overhead + int64(len(t.body)+len(t.answer)) + 3*objects*largest
+	if t.last == nil && t.body == nil {
+		size = overhead + int64(len(t.answer))
+	}
+	if size <= maxTrace {
+		return size, ""
+	}
+	t.forget()
+	return overhead, fmt.Sprintf("the objects would take some %d KiB, and a trace may have %d", size>>10, maxTrace>>10)
+}
+
+// forget drops the objects. The caller holds mu.
+func (t *Trace) forget() {
+	t.body, t.answer, t.last, t.stored = nil, nil, nil, nil
+	for _, s := range t.stages {
+		s.Before, s.After = nil, nil
+	}
+}
+
+// shrink leaves what the end of the trace is told with.
+func (t *Trace) shrink() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.forget()
+	t.stages = nil
+	t.deliveries, t.passes = nil, nil
+}
