@@ -116,8 +116,14 @@ func (r *Recorder) deliver(t *Trace, d delivery) {
 	r.touch(t)
 }
 
-// attach gives a pass to the write that caused it.
+// attach gives a pass to the write that caused it; from its own first write, if
+// that was known earlier.
 func (r *Recorder) attach(t *Trace, p *Pass) {
+	if own := p.trace; own != nil {
+		own.passes = slices.DeleteFunc(own.passes, func(other *Pass) bool { return other == p })
+		own.cause = t.name
+		r.touch(own)
+	}
 	p.trace = t
 	if len(t.passes) >= maxPasses {
 		t.passesDropped++
@@ -136,6 +142,12 @@ func (r *Recorder) link(t *Trace, cause string) {
 	defer r.mu.Unlock()
 	if r.names[cause] != nil {
 		t.cause = cause
+		return
+	}
+	// What caused the pass is not known here: it was asked of another replica.
+	// Then its own first write shows it.
+	if i := slices.IndexFunc(r.joins.passes, func(p *Pass) bool { return p.id == cause && p.trace == nil }); i >= 0 {
+		r.attach(t, r.joins.passes[i])
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/uuid"
 	auditinternal "k8s.io/apiserver/pkg/apis/audit"
 	"k8s.io/client-go/tools/cache"
 )
@@ -54,6 +55,7 @@ type Pass struct {
 	timeline
 	recorder *Recorder
 	object   Object
+	id       string
 
 	// The recorder's lock guards these.
 	trace    *Trace
@@ -80,6 +82,7 @@ func (r *Recorder) StartPass(ctx context.Context, obj metav1.Object) (context.Co
 	p := &Pass{
 		timeline: timeline{start: now},
 		recorder: r,
+		id:       "pass:" + string(uuid.NewUUID()), // no trace is called so
 		duration: Unknown,
 		object: Object{
 			Namespace: obj.GetNamespace(), Name: obj.GetName(), UID: obj.GetUID(),
@@ -196,10 +199,8 @@ func (t transport) RoundTrip(req *http.Request) (*http.Response, error) {
 		return t.RoundTripper.RoundTrip(req)
 	}
 	if t.stage == Status {
-		if cause := p.cause(); cause != "" {
-			req = req.Clone(req.Context())
-			req.Header.Set(causeHeader, cause)
-		}
+		req = req.Clone(req.Context())
+		req.Header.Set(causeHeader, p.cause())
 	}
 	s := Stage{Name: t.stage, Subject: req.Method + " " + req.URL.Path, Outcome: Passed, Start: time.Since(p.start)}
 	if query := req.URL.RawQuery; query != "" && t.stage == Neutron {
@@ -226,12 +227,13 @@ func (t transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	return response, nil
 }
 
-// cause is the name of the trace this pass belongs to, if that is known.
+// cause is the name of the trace this pass belongs to. Where the write went to
+// another replica it is a name of the pass itself.
 func (p *Pass) cause() string {
 	p.recorder.mu.Lock()
 	defer p.recorder.mu.Unlock()
 	if p.trace == nil {
-		return ""
+		return p.id
 	}
 	return p.trace.name
 }

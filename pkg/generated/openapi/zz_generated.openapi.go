@@ -486,7 +486,7 @@ func schema_pkg_apis_pipeline_v1alpha1_RequestTrace(ref common.ReferenceCallback
 							},
 						},
 						SchemaProps: spec.SchemaProps{
-							Description: "passes are what the controller did about the Network after this write, as far as it runs in the same process.",
+							Description: "passes are what the controller did about the Network after this write. Where the controller runs in another replica than the one that was asked, they stand there, with their own first write.",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{

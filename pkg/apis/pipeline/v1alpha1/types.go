@@ -58,8 +58,9 @@ type RequestTrace struct {
 	// +listType=atomic
 	Stages []Stage `json:"stages,omitempty" protobuf:"bytes,10,rep,name=stages"`
 
-	// passes are what the controller did about the Network after this write, as
-	// far as it runs in the same process.
+	// passes are what the controller did about the Network after this write. Where
+	// the controller runs in another replica than the one that was asked, they
+	// stand there, with their own first write.
 	// +optional
 	// +listType=atomic
 	Passes []Pass `json:"passes,omitempty" protobuf:"bytes,11,rep,name=passes"`
