@@ -110,7 +110,8 @@ func noteDecision(t *Trace, attributes genericauthorizer.Attributes, decision ge
 	if attributes.GetSubresource() != "" {
 		question += "/" + attributes.GetSubresource()
 	}
-	if attributes.GetName() != "" {
+	// What stands beside an impersonated name may be a token.
+	if attributes.GetName() != "" && attributes.GetResource() != "userextras" {
 		question += " " + attributes.GetName()
 	}
 	if attributes.GetNamespace() != "" {
