@@ -58,10 +58,11 @@ func newCommand(streams genericiooptions.IOStreams) *cobra.Command {
 
 // wrapConfig allows no HTTP/2, which would put all requests on one connection:
 // so those sent one after the other keep to one replica, and those sent at once
-// can reach others.
+// can reach others. The traces tell who asked.
 func wrapConfig(config *rest.Config) *rest.Config {
 	config.NextProtos = []string{"http/1.1"}
 	config.QPS = -1
+	config.UserAgent = rest.DefaultKubernetesUserAgent()
 	return config
 }
 

@@ -1,8 +1,11 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"slices"
+	"sync"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -131,7 +134,57 @@ func (f *finder) follow(ctx context.Context, trace *v1alpha1.RequestTrace, done 
 		if trace, err = f.find(ctx, name); final(err) {
 			return err
 		}
+		if err == nil {
+			trace = f.withPasses(ctx, trace)
+		}
 	}
+}
+
+// withPasses adds those that stand in another replica, where the controller runs:
+// each with its own first write, of the object in the state of this trace.
+func (f *finder) withPasses(ctx context.Context, trace *v1alpha1.RequestTrace) *v1alpha1.RequestTrace {
+	object := trace.Object
+	if len(trace.Passes) > 0 || object == nil {
+		return trace
+	}
+	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
+	defer cancel()
+	lists := make(chan *v1alpha1.RequestTraceList, maxAsks)
+	var asking sync.WaitGroup
+	for range maxAsks {
+		asking.Go(func() {
+			list, err := f.traces.List(ctx, metav1.ListOptions{
+				FieldSelector: fields.OneTermEqualSelector("object.uid", string(object.UID)).String(),
+			})
+			if err == nil {
+				lists <- list
+			}
+		})
+	}
+	asking.Wait()
+	close(lists)
+	borrowed := trace.DeepCopy()
+	seen := map[string]bool{}
+	for list := range lists {
+		for _, other := range list.Items {
+			if other.Object == nil || other.Object.UID != object.UID || other.Object.Generation != object.Generation || other.Replica == trace.Replica || seen[other.Name] {
+				continue
+			}
+			seen[other.Name] = true
+			later := other.StartTime.Sub(trace.StartTime.Time).Microseconds()
+			for _, pass := range other.Passes {
+				pass.StartMicroseconds += later
+				for i, stage := range pass.Stages {
+					if stage.StartMicroseconds != nil {
+						pass.Stages[i].StartMicroseconds = new(*stage.StartMicroseconds + later)
+					}
+				}
+				borrowed.Passes = append(borrowed.Passes, pass)
+			}
+		}
+	}
+	slices.SortFunc(borrowed.Passes, func(a, b v1alpha1.Pass) int { return cmp.Compare(a.StartMicroseconds, b.StartMicroseconds) })
+	return borrowed
 }
 
 // watch returns whether done said so. It is short, as one that a replica

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
+	"strings"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -202,7 +203,7 @@ func (t transport) RoundTrip(req *http.Request) (*http.Response, error) {
 		req = req.Clone(req.Context())
 		req.Header.Set(causeHeader, p.cause())
 	}
-	s := Stage{Name: t.stage, Subject: req.Method + " " + req.URL.Path, Outcome: Passed, Start: time.Since(p.start)}
+	s := Stage{Name: t.stage, Subject: req.Method + " " + shortPath(req.URL.Path), Outcome: Passed, Start: time.Since(p.start)}
 	if query := req.URL.RawQuery; query != "" && t.stage == Neutron {
 		s.Subject += "?" + query
 	}
@@ -225,6 +226,16 @@ func (t transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	}
 	p.add(s)
 	return response, nil
+}
+
+// shortPath leaves out group, version and namespace: they are those of the trace.
+func shortPath(path string) string {
+	if _, inNamespace, ok := strings.Cut(path, "/namespaces/"); ok {
+		if _, rest, ok := strings.Cut(inNamespace, "/"); ok {
+			return rest
+		}
+	}
+	return path
 }
 
 // cause is the name of the trace this pass belongs to. Where the write went to

@@ -72,10 +72,10 @@ func firstToSee(stages []Stage) bool {
 	return !slices.ContainsFunc(stages, func(s Stage) bool { return s.After != nil })
 }
 
-// join gives a step that was done again the time and the end of the true one.
+// join tells of a step that was done again how the true one ended, which took in
+// all three.
 func join(timed, again Stage) Stage {
-	again.Start, again.Duration = timed.Start, timed.Duration
-	again.Details = append(again.Details, timed.Details...)
+	again.Details = append(again.Details, Detail{"decoding, defaulting and conversion took", timed.Duration.String()})
 	if timed.stopped() {
 		again.Outcome = timed.Outcome
 		again.Message = timed.Message

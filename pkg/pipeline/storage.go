@@ -22,7 +22,7 @@ import (
 )
 
 // firstBytes is how much is shown of what is in etcd.
-const firstBytes = 64
+const firstBytes = 32
 
 // optionsGetter puts the recorder between the registry and etcd.
 type optionsGetter struct {
