@@ -167,7 +167,7 @@ func (f *finder) withPasses(ctx context.Context, trace *v1alpha1.RequestTrace) *
 	seen := map[string]bool{}
 	for list := range lists {
 		for _, other := range list.Items {
-			if other.Object == nil || other.Object.UID != object.UID || other.Object.Generation != object.Generation || other.Replica == trace.Replica || seen[other.Name] {
+			if other.Object == nil || other.Object.UID != object.UID || other.Object.Generation != object.Generation || seen[other.Name] {
 				continue
 			}
 			seen[other.Name] = true

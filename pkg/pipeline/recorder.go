@@ -7,6 +7,7 @@ package pipeline
 import (
 	"cmp"
 	"errors"
+	"fmt"
 	"os"
 	"slices"
 	"sync"
@@ -69,13 +70,13 @@ func NewRecorder(o Options) *Recorder {
 	if o.Bytes == 0 {
 		o.Bytes = 64 << 20
 	}
-	replica, err := os.Hostname()
+	host, err := os.Hostname()
 	if err != nil {
-		replica = "unknown"
+		host = "unknown"
 	}
 	r := &Recorder{
 		Options: o,
-		replica: replica,
+		replica: fmt.Sprintf("%s_%d", host, os.Getpid()), // there may be two on one host
 		version: uint64(time.Now().UnixMicro()), //nolint:gosec // after 1970
 		names:   map[string]*Trace{},
 		joins:   joins{writes: map[string]*Trace{}, latest: map[types.UID][]write{}},
@@ -85,7 +86,7 @@ func NewRecorder(o Options) *Recorder {
 	return r
 }
 
-// Replica is the host name of this server.
+// Replica tells this server from others: host name and process.
 func (r *Recorder) Replica() string { return r.replica }
 
 // Get returns the trace of that name, or nil.

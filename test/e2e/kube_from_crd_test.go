@@ -74,7 +74,7 @@ func (c *cluster) testFromCRD(t *testing.T) {
 	}
 
 	// Too early.
-	overlay := c.overlay(t)
+	overlay := c.overlay(t, "self-registered")
 	c.kubectl(t, "apply", "-k", overlay)
 	cloud := newCloud(t)
 	r := c.startReplica(t, cloud, "--etcd-prefix=/from-crd")

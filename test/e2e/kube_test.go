@@ -47,6 +47,7 @@ func TestKube(t *testing.T) {
 	t.Run("Rotation", c.testRotation)
 	t.Run("Controller", c.testController)
 	t.Run("Attacks", c.testAttacks)
+	t.Run("Pipeline", c.testPipeline)
 	t.Run("RBAC", c.testRBAC)
 	t.Run("Manifests", c.testManifests)
 	t.Run("EtcdTLS", c.testEtcdTLS)
@@ -121,7 +122,7 @@ func startCluster(t *testing.T) *cluster {
 		t.Fatal(err)
 	}
 	// As a person would.
-	c.kubectl(t, "apply", "-k", c.overlay(t))
+	c.kubectl(t, "apply", "-k", c.overlay(t, "self-registered"))
 	return c
 }
 
@@ -141,10 +142,10 @@ func readVars(t *testing.T, path string) map[string]string {
 
 // overlay returns a folder to install from. No pod runs without a node: the
 // Service points to processes of the test instead.
-func (c *cluster) overlay(t *testing.T) string {
+func (c *cluster) overlay(t *testing.T, name string) string {
 	t.Helper()
 	dir := t.TempDir()
-	base, err := filepath.Rel(dir, absolute(t, "../../artifacts/overlays/self-registered"))
+	base, err := filepath.Rel(dir, absolute(t, filepath.Join("../../artifacts/overlays", name)))
 	if err != nil {
 		t.Fatal(err)
 	}

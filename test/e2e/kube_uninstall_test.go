@@ -37,7 +37,7 @@ func (c *cluster) testUninstall(t *testing.T) {
 	kubelet := make(chan error, 1)
 	c.hold(t)
 	go func() { kubelet <- c.stopWithDeployment(t, r) }()
-	c.script(t, absolute(t, "../../artifacts/uninstall.sh"), c.overlay(t))
+	c.script(t, absolute(t, "../../artifacts/uninstall.sh"), c.overlay(t, "self-registered"))
 	if err := <-kubelet; err != nil {
 		t.Errorf("stopping the server with its Deployment: %v", err)
 	}

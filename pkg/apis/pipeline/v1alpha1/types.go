@@ -24,7 +24,7 @@ type RequestTrace struct {
 	// +required
 	AuditID string `json:"auditID" protobuf:"bytes,2,opt,name=auditID"`
 
-	// replica is the host name of the server that answered.
+	// replica is the server that answered: its host name and process.
 	// +required
 	Replica string `json:"replica" protobuf:"bytes,3,opt,name=replica"`
 

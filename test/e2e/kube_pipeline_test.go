@@ -1,0 +1,214 @@
+//go:build kube
+
+package e2e
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/rest"
+
+	pipelinev1alpha1 "github.com/samplecrd/network-apiserver/pkg/apis/pipeline/v1alpha1"
+	"github.com/samplecrd/network-apiserver/pkg/generated/clientset/versioned"
+)
+
+// testPipeline follows requests through the aggregator to one of two replicas,
+// of which one alone runs the controller.
+func (c *cluster) testPipeline(t *testing.T) {
+	c.kubectl(t, "apply", "-k", c.overlay(t, "pipeline"))
+	o := newCloud(t)
+	namespace := c.newNamespace(t, "pipeline", nil)
+	flags := []string{"--pipeline-traces=256", "--etcd-prefix=/pipeline"}
+	replicas := []*replica{c.startReplica(t, o, flags...), c.startReplica(t, o, flags...)}
+	c.waitServed(t)
+	c.waitTraces(t)
+
+	t.Run("Tree", func(t *testing.T) { c.testTree(t, namespace) })
+	t.Run("Readers", func(t *testing.T) { c.testReaders(t, namespace) })
+	t.Run("Secrets", func(t *testing.T) { c.testTracesOfSecrets(t, o, replicas) })
+}
+
+func (c *cluster) waitTraces(t *testing.T) {
+	t.Helper()
+	err := wait.PollUntilContextTimeout(t.Context(), eventuallyInterval, startDeadline, true, func(ctx context.Context) (bool, error) {
+		_, err := c.networks.PipelineV1alpha1().RequestTraces().List(ctx, metav1.ListOptions{})
+		return err == nil, nil
+	})
+	if err != nil {
+		t.Fatal("the aggregator does not serve traces")
+	}
+}
+
+// testTree has kubectl draw the way of objects. Whichever replica is asked, the
+// tree is whole: the passes of the controller are found in the other one.
+func (c *cluster) testTree(t *testing.T, namespace string) {
+	dir := t.TempDir()
+	for i := range 6 {
+		file := filepath.Join(dir, fmt.Sprintf("net-%d.yaml", i))
+		content := fmt.Sprintf("apiVersion: samplecrd.k8s.io/v1\nkind: Network\nmetadata:\n  name: net-%d\nspec:\n  cidr: 10.0.0.0/24\n", i)
+		if err := os.WriteFile(file, []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		tree := c.pipeline(t, "trace", "-f", file, "-n", namespace)
+		for _, want := range []string{
+			"headers of a front proxy, with its certificate", "user: kubernetes-admin", "PriorityAndFairness",
+			"create networks in pipeline by kubernetes-admin: allowed", "ValidatingAdmission ValidatingAdmissionPolicy",
+			"ValidatingAdmission ResourceQuota", "+  - samplecrd.k8s.io/neutron", "Etcd KV/Txn", "key: /pipeline/samplecrd.k8s.io/networks/",
+			"Neutron POST /v2.0/networks", "Success, settled",
+		} {
+			if !strings.Contains(tree, want) {
+				t.Errorf("net-%d: the tree does not tell %q:\n%s", i, want, tree)
+			}
+		}
+	}
+	dry := c.pipeline(t, "trace", "--dry-run=server", "-n", namespace, "-f", absolute(t, "../../artifacts/example/example-network.yaml"))
+	if strings.Contains(dry, "Neutron") || !strings.Contains(dry, "dryRun=All") {
+		t.Errorf("the tree of a dry run:\n%s", dry)
+	}
+	table := c.kubectl(t, "get", "requesttraces")
+	if header, _, _ := strings.Cut(table, "\n"); !slices.Equal(strings.Fields(header), []string{"NAME", "VERB", "RESOURCE", "OBJECT", "USER", "CODE", "STOPPED-AT", "DURATION", "AGE"}) {
+		t.Errorf("the table begins with %q", header)
+	}
+}
+
+// pipeline runs the plugin as kubectl does.
+func (c *cluster) pipeline(t *testing.T, args ...string) string {
+	t.Helper()
+	command := c.command(t.Context(), t.TempDir(), append([]string{"kubectl", "pipeline"}, args...)...)
+	command.Env = append(command.Env, "PATH="+built)
+	output, err := command.CombinedOutput()
+	if err != nil {
+		t.Fatalf("kubectl pipeline %s: %v\n%s", strings.Join(args, " "), err, output)
+	}
+	return string(output)
+}
+
+// testReaders shows that who may read all else may not read traces.
+func (c *cluster) testReaders(t *testing.T, namespace string) {
+	account := c.account(t, namespace, "admin")
+	config := rest.AnonymousClientConfig(c.config)
+	config.BearerToken = c.token(t, account)
+	clients, err := versioned.NewForConfig(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	list := func(ctx context.Context) error {
+		_, err := clients.PipelineV1alpha1().RequestTraces().List(ctx, metav1.ListOptions{})
+		return err
+	}
+	if err := list(t.Context()); !apierrors.IsForbidden(err) {
+		t.Errorf("without a role: got %v, want Forbidden", err)
+	}
+	c.kubectl(t, "create", "clusterrolebinding", "reader-of-traces", "--clusterrole=network-apiserver:traces", "--serviceaccount="+namespace+":admin")
+	t.Cleanup(func() {
+		if err := c.kube.RbacV1().ClusterRoleBindings().Delete(context.WithoutCancel(t.Context()), "reader-of-traces", metav1.DeleteOptions{}); err != nil {
+			t.Error(err)
+		}
+	})
+	err = wait.PollUntilContextTimeout(t.Context(), eventuallyInterval, eventuallyDeadline, true, func(ctx context.Context) (bool, error) {
+		return list(ctx) == nil, nil
+	})
+	if err != nil {
+		t.Errorf("with the role network-apiserver:traces: %v", list(t.Context()))
+	}
+	if err := clients.PipelineV1alpha1().RESTClient().Delete().Resource("requesttraces").Do(t.Context()).Error(); !apierrors.IsForbidden(err) && !apierrors.IsMethodNotSupported(err) {
+		t.Errorf("deleting traces: got %v, want a refusal", err)
+	}
+}
+
+// testTracesOfSecrets looks for what only a Secret and a clouds.yaml hold in all
+// that two replicas tell about a Network that is made with them.
+func (c *cluster) testTracesOfSecrets(t *testing.T, o *cloud, replicas []*replica) {
+	namespace := c.newNamespace(t, "pipeline-secrets", nil)
+	const password = "canary-c0ffee"
+	c.giveCredentials(t, namespace, o.withUser(t, "other", password), "other")
+	networks := c.networks.SamplecrdV1().Networks(namespace)
+	if _, err := networks.Create(t.Context(), withLab(newTestNetwork("net", "10.0.0.0/24")), metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	converge(t, networks)
+	account := c.account(t, namespace, "admin")
+	token := c.token(t, account)
+	config := rest.AnonymousClientConfig(c.config)
+	config.BearerToken = token
+	clients, err := versioned.NewForConfig(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := clients.SamplecrdV1().Networks(namespace).Get(t.Context(), "net", metav1.GetOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	text, passes := "", 0
+	for _, r := range replicas {
+		traces := r.traces(t, c)
+		for _, trace := range traces.Items {
+			passes += len(trace.Passes)
+		}
+		all, err := json.Marshal(traces)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text += string(all)
+	}
+	if passes == 0 || !strings.Contains(text, "/identity/v3/auth/tokens") || !strings.Contains(text, account.name()) {
+		t.Fatalf("the traces tell too little to show anything: %d passes", passes)
+	}
+	for _, secret := range []string{token, password} {
+		if strings.Contains(text, secret) {
+			t.Errorf("a trace tells %q", secret)
+		}
+	}
+}
+
+// withUser is the cloud for another user, whose password is the name, as with
+// each user of the simulator.
+func (o *cloud) withUser(t *testing.T, name, user string) *cloud {
+	t.Helper()
+	content, err := os.ReadFile(o.configFile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, key := range []string{"username", "password"} {
+		content = bytes.ReplaceAll(content, fmt.Appendf(nil, "%q:%q", key, name), fmt.Appendf(nil, "%q:%q", key, user))
+	}
+	other := &cloud{neutron: o.neutron, configFile: filepath.Join(t.TempDir(), "clouds.yaml")}
+	if err := os.WriteFile(other.configFile, content, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return other
+}
+
+// traces are those of one replica, asked on its own port.
+func (r *replica) traces(t *testing.T, c *cluster) *pipelinev1alpha1.RequestTraceList {
+	t.Helper()
+	account := c.account(t, serverNamespace, "traces-"+fmt.Sprint(r.port))
+	c.kubectl(t, "create", "clusterrolebinding", account.Name, "--clusterrole=network-apiserver:traces", "--serviceaccount="+account.Namespace+":"+account.Name)
+	config := &rest.Config{Host: fmt.Sprintf("https://127.0.0.1:%d", r.port), BearerToken: c.token(t, account)}
+	config.Insecure = true // the certificate is for the name of the Service, and tested elsewhere
+	clients, err := versioned.NewForConfig(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var list *pipelinev1alpha1.RequestTraceList
+	err = wait.PollUntilContextTimeout(t.Context(), eventuallyInterval, eventuallyDeadline, true, func(ctx context.Context) (bool, error) {
+		list, err = clients.PipelineV1alpha1().RequestTraces().List(ctx, metav1.ListOptions{})
+		if apierrors.IsForbidden(err) {
+			return false, nil // not known yet to who decides
+		}
+		return err == nil, err
+	})
+	if err != nil {
+		t.Fatalf("reading the traces of process %d: %v", r.process.Pid, err)
+	}
+	return list
+}
