@@ -13,5 +13,5 @@ overlay=${1:?usage: uninstall.sh OVERLAY}
 echo "Deleting all Networks and waiting until Neutron is empty of them" >&2
 kubectl delete networks.samplecrd.k8s.io --all --all-namespaces --timeout="${TIMEOUT:-10m}"
 kubectl delete deployment network-apiserver --namespace=network-apiserver --cascade=foreground --ignore-not-found
-kubectl delete apiservice v1.samplecrd.k8s.io v2alpha1.samplecrd.k8s.io --ignore-not-found
+kubectl delete apiservice v1.samplecrd.k8s.io v2alpha1.samplecrd.k8s.io v1alpha1.pipeline.samplecrd.k8s.io --ignore-not-found
 kubectl delete -k "$overlay" --ignore-not-found

@@ -1,4 +1,5 @@
-// Package apiserver serves the group samplecrd.k8s.io.
+// Package apiserver serves the group samplecrd.k8s.io, and the traces of
+// requests for it.
 package apiserver
 
 import (
@@ -11,6 +12,7 @@ import (
 	genericapiserver "k8s.io/apiserver/pkg/server"
 	serverstorage "k8s.io/apiserver/pkg/server/storage"
 
+	pipelinev1alpha1 "github.com/samplecrd/network-apiserver/pkg/apis/pipeline/v1alpha1"
 	"github.com/samplecrd/network-apiserver/pkg/apis/samplecrd"
 	samplecrdv1 "github.com/samplecrd/network-apiserver/pkg/apis/samplecrd/v1"
 	samplecrdv2alpha1 "github.com/samplecrd/network-apiserver/pkg/apis/samplecrd/v2alpha1"
@@ -21,7 +23,8 @@ import (
 // Config is what a server is made of.
 type Config struct {
 	GenericConfig *genericapiserver.RecommendedConfig
-	// Recorder is shown what happens to requests. Nil: nobody is.
+	// Recorder is shown what happens to requests, and what it has is served. Nil:
+	// nobody is, and nothing.
 	Recorder *pipeline.Recorder
 }
 
@@ -31,7 +34,7 @@ type CompletedConfig struct {
 	recorder      *pipeline.Recorder
 }
 
-// Server serves the group.
+// Server serves both groups.
 type Server struct {
 	GenericAPIServer *genericapiserver.GenericAPIServer
 }
@@ -40,7 +43,7 @@ type Server struct {
 // does not say otherwise.
 func DefaultResources() *serverstorage.ResourceConfig {
 	config := serverstorage.NewResourceConfig()
-	config.EnableVersions(samplecrdv1.SchemeGroupVersion, samplecrdv2alpha1.SchemeGroupVersion)
+	config.EnableVersions(samplecrdv1.SchemeGroupVersion, samplecrdv2alpha1.SchemeGroupVersion, pipelinev1alpha1.SchemeGroupVersion)
 	return config
 }
 
@@ -52,8 +55,8 @@ func (c *Config) Complete() CompletedConfig {
 	return CompletedConfig{c.GenericConfig.Complete(), c.Recorder}
 }
 
-// New installs the group on a new server. It fails where no version is
-// enabled and where the storage can't be opened.
+// New installs what is enabled on a new server. It fails where no version of
+// Networks is, and where their storage can't be opened.
 func (c CompletedConfig) New() (*Server, error) {
 	server, err := c.genericConfig.New("network-apiserver", genericapiserver.NewEmptyDelegate())
 	if err != nil {
@@ -87,6 +90,9 @@ func (c CompletedConfig) New() (*Server, error) {
 	}
 	if err := server.InstallAPIGroup(&group); err != nil {
 		return nil, fmt.Errorf("installing the group %s: %w", samplecrd.GroupName, err)
+	}
+	if err := c.installPipeline(server); err != nil {
+		return nil, err
 	}
 	return &Server{GenericAPIServer: server}, nil
 }

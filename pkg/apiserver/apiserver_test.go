@@ -26,7 +26,7 @@ import (
 )
 
 // newServer lets everybody in and has no admission: those are the options'.
-func newServer(t *testing.T, runtimeConfig map[string]string) (*Server, error) {
+func newServer(t *testing.T, runtimeConfig map[string]string, tweaks ...func(*Config)) (*Server, error) {
 	t.Helper()
 	etcd, err := standalone.StartEtcd(t.Context(), t.TempDir())
 	if err != nil {
@@ -54,7 +54,11 @@ func newServer(t *testing.T, runtimeConfig map[string]string) (*Server, error) {
 	if err := versions.ApplyTo(&config.Config, DefaultResources(), Scheme); err != nil {
 		t.Fatal(err)
 	}
-	server, err := (&Config{GenericConfig: config}).Complete().New()
+	c := &Config{GenericConfig: config}
+	for _, tweak := range tweaks {
+		tweak(c)
+	}
+	server, err := c.Complete().New()
 	if err != nil {
 		return nil, err
 	}
@@ -67,7 +71,7 @@ func newServer(t *testing.T, runtimeConfig map[string]string) (*Server, error) {
 type exchange struct {
 	request           string // method and path
 	contentType, body string
-	accept            string
+	accept, auditID   string
 	wantCode          int
 	want              string // a part of the body
 }
@@ -78,6 +82,7 @@ func (e exchange) run(t *testing.T, server *Server) []byte {
 	request := httptest.NewRequestWithContext(t.Context(), method, path, strings.NewReader(e.body))
 	request.Header.Set("Content-Type", e.contentType)
 	request.Header.Set("Accept", e.accept)
+	request.Header.Set("Audit-ID", e.auditID)
 	answer := httptest.NewRecorder()
 	server.GenericAPIServer.Handler.ServeHTTP(answer, request)
 	if answer.Code != e.wantCode || !strings.Contains(answer.Body.String(), e.want) {

@@ -5,12 +5,14 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 
+	pipelinev1alpha1 "github.com/samplecrd/network-apiserver/pkg/apis/pipeline/v1alpha1"
 	"github.com/samplecrd/network-apiserver/pkg/apis/samplecrd/install"
 )
 
 var (
-	// Scheme knows the group samplecrd.k8s.io in all versions.
+	// Scheme knows both groups in all versions.
 	Scheme = runtime.NewScheme()
 	// Codecs encodes and decodes what Scheme knows.
 	Codecs = serializer.NewCodecFactory(Scheme)
@@ -18,6 +20,7 @@ var (
 
 func init() {
 	install.Install(Scheme)
+	utilruntime.Must(pipelinev1alpha1.Install(Scheme))
 	// Options (list, get, delete) and the answers that have no version of their
 	// own are read and written as v1 of the group without a name.
 	unversioned := schema.GroupVersion{Version: "v1"}

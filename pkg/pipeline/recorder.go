@@ -77,7 +77,7 @@ func NewRecorder(o Options) *Recorder {
 	r := &Recorder{
 		Options: o,
 		replica: fmt.Sprintf("%s_%d", host, os.Getpid()), // there may be two on one host
-		version: uint64(time.Now().UnixMicro()), //nolint:gosec // after 1970
+		version: uint64(time.Now().UnixMicro()),          //nolint:gosec // after 1970
 		names:   map[string]*Trace{},
 		joins:   joins{writes: map[string]*Trace{}, latest: map[types.UID][]write{}},
 		queue:   map[cache.ObjectName]queued{},

@@ -31,7 +31,7 @@ const groupPriority = 1000
 // whether it had to change one. A version that a CRD serves is left to it.
 func (r *Registrar) keepAPIServices(ctx context.Context, caBundle []byte) (changed bool, err error) {
 	found := make([]*apiregistrationv1.APIService, len(r.options.Versions))
-	blocked := false
+	blocked := map[string]bool{} // groups
 	for i, version := range r.options.Versions {
 		got, err := r.apiServices.Get(ctx, nameOf(version), metav1.GetOptions{})
 		switch {
@@ -40,7 +40,7 @@ func (r *Registrar) keepAPIServices(ctx context.Context, caBundle []byte) (chang
 			return false, fmt.Errorf("reading APIService %s: %w", nameOf(version), err)
 		default:
 			found[i] = got
-			blocked = blocked || ownedByCRD(got)
+			blocked[version.Group] = blocked[version.Group] || ownedByCRD(got)
 		}
 	}
 	var errs []error
@@ -50,12 +50,10 @@ func (r *Registrar) keepAPIServices(ctx context.Context, caBundle []byte) (chang
 		case got != nil && ownedByCRD(got):
 			reportCRD(got)
 			continue
-		case got == nil && blocked:
+		case got == nil && blocked[version.Group]:
 			// One version to us and one to the CRD would be two stores of one thing.
 			continue
 		}
-		// The first version is the one that clients are to prefer.
-		priority := int32(10 * (len(r.options.Versions) - i)) //nolint:gosec // a group has few versions
 		spec := applyv1.APIServiceSpec().
 			WithGroup(version.Group).
 			WithVersion(version.Version).
@@ -66,7 +64,7 @@ func (r *Registrar) keepAPIServices(ctx context.Context, caBundle []byte) (chang
 			WithCABundle(caBundle...).
 			WithInsecureSkipTLSVerify(false).
 			WithGroupPriorityMinimum(groupPriority).
-			WithVersionPriority(priority)
+			WithVersionPriority(priority(r.options.Versions[i:]))
 		apply := applyv1.APIService(nameOf(version)).WithSpec(spec)
 		if got != nil {
 			if ok, err := holds(got, spec); err != nil || ok {
@@ -88,6 +86,18 @@ func (r *Registrar) keepAPIServices(ctx context.Context, caBundle []byte) (chang
 		changed = true
 	}
 	return changed, errors.Join(errs...)
+}
+
+// priority is that of the first of versions, which clients are to prefer to the
+// others of its group. Those of another group don't count: replicas that have
+// that one and replicas that do not would correct each other for ever.
+func priority(versions []schema.GroupVersion) (priority int32) {
+	for _, version := range versions {
+		if version.Group == versions[0].Group {
+			priority += 10
+		}
+	}
+	return priority
 }
 
 // holds tells whether applying spec would change nothing.

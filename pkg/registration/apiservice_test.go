@@ -1,6 +1,7 @@
 package registration
 
 import (
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -77,6 +78,27 @@ func TestOnlyServedVersionsAreRegistered(t *testing.T) {
 	runOnce(t, c.registrar(t, func(o *Options) { o.Versions = []schema.GroupVersion{v1} }))
 	if got := c.mustAPIService(t, v2alpha1); got != nil {
 		t.Errorf("got %v", got)
+	}
+}
+
+func TestGroupsAreRegisteredEachByItself(t *testing.T) {
+	other := schema.GroupVersion{Group: "pipeline.samplecrd.k8s.io", Version: "v1alpha1"}
+	c := newCluster()
+	c.putAPIService(t, localAPIService(v1))
+	r := c.registrar(t, func(o *Options) { o.Versions = append(slices.Clone(o.Versions), other) })
+	runOnce(t, r)
+	if diff := cmp.Diff(wantSpec(c, t, other, 10), c.mustAPIService(t, other).Spec); diff != "" {
+		t.Errorf("beside a CRD of another group (-want +got):\n%s", diff)
+	}
+	if got := c.mustAPIService(t, v2alpha1); got != nil {
+		t.Errorf("beside a CRD of its own group: %v", got)
+	}
+	c.deleteAPIService(t, v1)
+	runOnce(t, r)
+	for version, priority := range map[schema.GroupVersion]int32{v1: 20, v2alpha1: 10, other: 10} {
+		if diff := cmp.Diff(wantSpec(c, t, version, priority), c.mustAPIService(t, version).Spec); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", version, diff)
+		}
 	}
 }
 

@@ -43,7 +43,7 @@ const (
 
 // Options say what is registered, and where it is reached.
 type Options struct {
-	// Versions are those that are served, the preferred first.
+	// Versions are those that are served, the preferred one of each group first.
 	Versions []schema.GroupVersion
 	// ServiceNamespace, ServiceName and ServicePort are where kube-apiserver
 	// reaches this server.

@@ -20,11 +20,19 @@ func TestDiscoveryOfTheGroup(t *testing.T) {
 	gv := func(version string) metav1.GroupVersionForDiscovery {
 		return metav1.GroupVersionForDiscovery{GroupVersion: "samplecrd.k8s.io/" + version, Version: version}
 	}
-	want := []metav1.APIGroup{{
-		Name:             "samplecrd.k8s.io",
-		Versions:         []metav1.GroupVersionForDiscovery{gv("v1"), gv("v2alpha1")},
-		PreferredVersion: gv("v1"),
-	}}
+	traces := metav1.GroupVersionForDiscovery{GroupVersion: "pipeline.samplecrd.k8s.io/v1alpha1", Version: "v1alpha1"}
+	want := []metav1.APIGroup{
+		{
+			Name:             "samplecrd.k8s.io",
+			Versions:         []metav1.GroupVersionForDiscovery{gv("v1"), gv("v2alpha1")},
+			PreferredVersion: gv("v1"),
+		},
+		{
+			Name:             "pipeline.samplecrd.k8s.io",
+			Versions:         []metav1.GroupVersionForDiscovery{traces},
+			PreferredVersion: traces,
+		},
+	}
 	ignoreAddress := cmpopts.IgnoreFields(metav1.APIGroup{}, "ServerAddressByClientCIDRs")
 	if diff := cmp.Diff(want, groups.Groups, ignoreAddress); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
@@ -82,6 +90,7 @@ func TestDiscoveryInOneDocument(t *testing.T) {
 		}
 	}
 	want := []resource{
+		{"v1alpha1", "requesttraces", "requesttrace", nil, nil, 0},
 		{"v1", "networks", "network", []string{"snet"}, []string{"samplecrd"}, 1},
 		{"v2alpha1", "networks", "network", []string{"snet"}, []string{"samplecrd"}, 1},
 	}

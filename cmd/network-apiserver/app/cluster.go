@@ -16,6 +16,8 @@ import (
 	"k8s.io/klog/v2"
 	"k8s.io/kube-aggregator/pkg/client/clientset_generated/clientset"
 
+	pipelinev1alpha1 "github.com/samplecrd/network-apiserver/pkg/apis/pipeline/v1alpha1"
+	"github.com/samplecrd/network-apiserver/pkg/apis/samplecrd"
 	"github.com/samplecrd/network-apiserver/pkg/controller"
 	"github.com/samplecrd/network-apiserver/pkg/controller/deployment"
 	"github.com/samplecrd/network-apiserver/pkg/controller/network"
@@ -55,7 +57,7 @@ func newCluster(ctx context.Context, o *Options) (*clusterBase, error) {
 	if err != nil {
 		return nil, fmt.Errorf("making the client for APIServices: %w", err)
 	}
-	versions, err := o.servedVersions()
+	versions, err := o.registeredVersions()
 	if err != nil {
 		return nil, err
 	}
@@ -79,6 +81,17 @@ func newCluster(ctx context.Context, o *Options) (*clusterBase, error) {
 		o.SecureServing.ServerCert.GeneratedCert = registrar
 	}
 	return b, nil
+}
+
+// registeredVersions are those of all groups that this server serves, the
+// preferred one of each first.
+func (o *Options) registeredVersions() ([]schema.GroupVersion, error) {
+	versions, err := o.servedVersions(samplecrd.GroupName, "networks")
+	if err != nil || o.PipelineTraces <= 0 {
+		return versions, err
+	}
+	traces, err := o.servedVersions(pipelinev1alpha1.GroupName, "requesttraces")
+	return append(versions, traces...), err
 }
 
 func (b *clusterBase) applyStorage(config *genericapiserver.Config) error {

@@ -232,7 +232,7 @@ func (o *Options) Validate() error {
 	for _, problem := range utilvalidation.IsValidLabelValue(o.ClusterID) {
 		errs = append(errs, fmt.Errorf("--cluster-id %q: %s", o.ClusterID, problem))
 	}
-	versions, err := o.servedVersions()
+	versions, err := o.servedVersions(samplecrd.GroupName, "networks")
 	if err != nil {
 		errs = append(errs, err)
 	} else if o.Controller && !slices.Contains(versions, samplecrdv1.SchemeGroupVersion) {
@@ -249,15 +249,16 @@ func (o *Options) Validate() error {
 	return errors.Join(errs...)
 }
 
-// servedVersions are those of --runtime-config, the preferred one first.
-func (o *Options) servedVersions() ([]schema.GroupVersion, error) {
+// servedVersions are those of --runtime-config in which a resource is served, the
+// preferred one first.
+func (o *Options) servedVersions(group, resource string) ([]schema.GroupVersion, error) {
 	resources, err := resourceconfig.MergeAPIResourceConfigs(apiserver.DefaultResources(), o.APIEnablement.RuntimeConfig, apiserver.Scheme)
 	if err != nil {
 		return nil, fmt.Errorf("--runtime-config: %w", err)
 	}
-	versions := apiserver.Scheme.PrioritizedVersionsForGroup(samplecrd.GroupName)
+	versions := apiserver.Scheme.PrioritizedVersionsForGroup(group)
 	return slices.DeleteFunc(versions, func(version schema.GroupVersion) bool {
-		return !resources.ResourceEnabled(version.WithResource("networks"))
+		return !resources.ResourceEnabled(version.WithResource(resource))
 	}), nil
 }
 

@@ -117,16 +117,18 @@ func schema_pkg_apis_pipeline_v1alpha1_Detail(ref common.ReferenceCallback) comm
 				Properties: map[string]spec.Schema{
 					"name": {
 						SchemaProps: spec.SchemaProps{
-							Default: "",
-							Type:    []string{"string"},
-							Format:  "",
+							Description: "name tells what it is.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
 						},
 					},
 					"value": {
 						SchemaProps: spec.SchemaProps{
-							Default: "",
-							Type:    []string{"string"},
-							Format:  "",
+							Description: "value is what there is to know, in words.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
 						},
 					},
 				},
@@ -145,26 +147,30 @@ func schema_pkg_apis_pipeline_v1alpha1_ObjectReference(ref common.ReferenceCallb
 				Properties: map[string]spec.Schema{
 					"namespace": {
 						SchemaProps: spec.SchemaProps{
-							Type:   []string{"string"},
-							Format: "",
+							Description: "namespace is that of the Network.",
+							Type:        []string{"string"},
+							Format:      "",
 						},
 					},
 					"name": {
 						SchemaProps: spec.SchemaProps{
-							Type:   []string{"string"},
-							Format: "",
+							Description: "name is that of the Network.",
+							Type:        []string{"string"},
+							Format:      "",
 						},
 					},
 					"uid": {
 						SchemaProps: spec.SchemaProps{
-							Type:   []string{"string"},
-							Format: "",
+							Description: "uid tells the Network from others that had its name.",
+							Type:        []string{"string"},
+							Format:      "",
 						},
 					},
 					"generation": {
 						SchemaProps: spec.SchemaProps{
-							Type:   []string{"integer"},
-							Format: "int64",
+							Description: "generation counts the specs that the Network had.",
+							Type:        []string{"integer"},
+							Format:      "int64",
 						},
 					},
 					"resourceVersion": {
@@ -416,7 +422,7 @@ func schema_pkg_apis_pipeline_v1alpha1_RequestTrace(ref common.ReferenceCallback
 					},
 					"replica": {
 						SchemaProps: spec.SchemaProps{
-							Description: "replica is the host name of the server that answered.",
+							Description: "replica is the server that answered: its host name and process.",
 							Default:     "",
 							Type:        []string{"string"},
 							Format:      "",

@@ -190,14 +190,22 @@ type Response struct {
 
 // ObjectReference names one state of a Network.
 type ObjectReference struct {
+	// namespace is that of the Network.
 	// +optional
 	Namespace string `json:"namespace,omitempty" protobuf:"bytes,1,opt,name=namespace"`
+
+	// name is that of the Network.
 	// +optional
 	Name string `json:"name,omitempty" protobuf:"bytes,2,opt,name=name"`
+
+	// uid tells the Network from others that had its name.
 	// +optional
 	UID types.UID `json:"uid,omitempty" protobuf:"bytes,3,opt,name=uid,casttype=k8s.io/apimachinery/pkg/types.UID"`
+
+	// generation counts the specs that the Network had.
 	// +optional
 	Generation int64 `json:"generation,omitempty" protobuf:"varint,4,opt,name=generation"`
+
 	// resourceVersion is that of the last state this request read or wrote.
 	// +optional
 	ResourceVersion string `json:"resourceVersion,omitempty" protobuf:"bytes,5,opt,name=resourceVersion"`
@@ -341,8 +349,11 @@ type Stage struct {
 
 // Detail is something to know about a stage.
 type Detail struct {
+	// name tells what it is.
 	// +required
 	Name string `json:"name" protobuf:"bytes,1,opt,name=name"`
+
+	// value is what there is to know, in words.
 	// +required
 	Value string `json:"value" protobuf:"bytes,2,opt,name=value"`
 }
