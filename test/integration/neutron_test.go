@@ -11,6 +11,9 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/wait"
 )
 
 // project is that of a standalone server in the simulator.
@@ -58,6 +61,16 @@ func (s *server) neutronCalls(t testing.TB) int64 {
 		t.Fatal(err)
 	}
 	return neutronCounter(u.Host).Load()
+}
+
+func (s *server) awaitNeutronCalls(t testing.TB, count int64) {
+	t.Helper()
+	err := wait.PollUntilContextTimeout(t.Context(), 10*time.Millisecond, patience, true, func(context.Context) (bool, error) {
+		return s.neutronCalls(t) >= count, nil
+	})
+	if err != nil {
+		t.Fatalf("got %d calls to Neutron, want %d", s.neutronCalls(t), count)
+	}
 }
 
 // object is a resource of Neutron as JSON has it.
