@@ -34,7 +34,7 @@ func (a authenticator) AuthenticateRequest(req *http.Request) (*genericauthentic
 	}
 	shown := credentials(req) // those that are good are taken out of the headers
 	response, ok, err := a.Request.AuthenticateRequest(req)
-	filter := t.currentFilter()
+	filter := t.lastGoingOn()
 	filter.detail("credentials", strings.Join(shown, ", "))
 	if err == nil && ok {
 		u := newUser(response.User)
@@ -120,15 +120,16 @@ func noteDecision(t *Trace, attributes genericauthorizer.Attributes, decision ge
 	if u := attributes.GetUser(); u != nil {
 		question += " by " + u.GetName()
 	}
-	if filter := t.currentFilter(); filter != nil {
-		filter.detail(question, text)
+	if asks := t.lastGoingOn(); asks != nil {
+		asks.detail(question, text) // the filter, or a plugin
 		return
 	}
-	// Past the filters a plugin asks.
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if !t.over && len(t.stages) > 0 {
-		last := t.stages[len(t.stages)-1]
-		last.Details = append(last.Details, Detail{question, text})
+	// The library asks again: may who applies create what is not there?
+	s := t.step(Authorization, "")
+	s.detail(question, text)
+	if decision == genericauthorizer.DecisionAllow {
+		s.end(Passed, "")
+	} else {
+		s.end(Refused, text)
 	}
 }

@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
+	utilnet "k8s.io/apimachinery/pkg/util/net"
 	auditinternal "k8s.io/apiserver/pkg/apis/audit"
 	"k8s.io/apiserver/pkg/audit"
 	"k8s.io/apiserver/pkg/endpoints/request"
@@ -44,8 +45,10 @@ func (r *Recorder) Observe(config *genericapiserver.Config) {
 	config.RESTOptionsGetter = optionsGetter{config.RESTOptionsGetter, r}
 	build := config.BuildHandlerChainFunc
 	config.BuildHandlerChainFunc = func(api http.Handler, c *genericapiserver.Config) http.Handler {
-		// Only now it knows the loopback client.
-		c.Authentication.Authenticator = authenticator{c.Authentication.Authenticator}
+		// Only now it knows the loopback client. Without one everybody gets in.
+		if c.Authentication.Authenticator != nil {
+			c.Authentication.Authenticator = authenticator{c.Authentication.Authenticator}
+		}
 		return r.record(build(pastFilters(api), c), c.RequestInfoResolver)
 	}
 }
@@ -207,20 +210,27 @@ func (a *answer) status(decoder runtime.Decoder) *metav1.Status {
 	if err != nil || !ok {
 		status = &metav1.Status{Message: strings.TrimSpace(string(answer))}
 	}
-	status.Message = bytesOfBody.ReplaceAllString(status.Message, "")
+	status.Message = withoutBody(status.Message)
 	return status
 }
 
-// bytesOfBody are in what is said of a body that can't be read, and may be those
-// of a secret.
-var bytesOfBody = regexp.MustCompile(` \((?:[0-9a-f]{2})+(?: \.\.\.)?\)`)
+// quoted is what the library repeats of a body that it can't read: its first
+// bytes, what a patch makes, a time, a number, a value of a wrong type.
+var quoted = regexp.MustCompile(`(?s) \((?:\{.*|(?:[0-9a-f]{2})+(?: \.\.\.)?)\)$` +
+	`|(patch: Invalid value): "(?:[^"\\]|\\.)*"` +
+	`|(parsing time) .*` +
+	`|(unmarshal number) \S+` +
+	`|(expected [^,]+), got .*`)
 
-// warnings returns the texts of Warning headers (RFC 7234, section 5.5).
+// withoutBody takes the bytes of a body out of a message: they may be those of a
+// secret.
+func withoutBody(message string) string { return quoted.ReplaceAllString(message, "$1$2$3$4") }
+
+// warnings returns the texts of Warning headers.
 func warnings(headers []string) (texts []string) {
-	for _, header := range headers {
-		if parts := strings.SplitN(header, " ", 3); len(parts) == 3 {
-			texts = append(texts, strings.ReplaceAll(strings.Trim(parts[2], `"`), `\"`, `"`))
-		}
+	parsed, _ := utilnet.ParseWarningHeaders(headers) // what is none is left out
+	for _, w := range parsed {
+		texts = append(texts, w.Text)
 	}
 	return texts
 }

@@ -40,9 +40,11 @@ func (j *joins) unlink(t *Trace) {
 	for _, version := range t.versions {
 		delete(j.writes, version)
 	}
-	rest := slices.DeleteFunc(j.latest[t.wroteTo], func(w write) bool { return w.trace == t })
-	if j.latest[t.wroteTo] = rest; len(rest) == 0 {
-		delete(j.latest, t.wroteTo)
+	for _, uid := range t.wroteTo {
+		rest := slices.DeleteFunc(j.latest[uid], func(w write) bool { return w.trace == t })
+		if j.latest[uid] = rest; len(rest) == 0 {
+			delete(j.latest, uid)
+		}
 	}
 }
 
@@ -50,6 +52,9 @@ func (j *joins) unlink(t *Trace) {
 func (r *Recorder) wrote(t *Trace, o Object) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	if r.names[t.name] != t {
+		return // it took so long that its trace is gone
+	}
 	t.versions = append(t.versions, o.Version)
 	r.joins.writes[o.Version] = t
 	r.joins.deliveries = slices.DeleteFunc(r.joins.deliveries, func(d delivery) bool {
@@ -64,24 +69,32 @@ func (r *Recorder) wrote(t *Trace, o Object) {
 		}
 		return
 	}
-	t.wroteTo = o.UID
-	r.joins.latest[o.UID] = append(r.joins.latest[o.UID], write{t, o})
-	r.joins.passes = slices.DeleteFunc(r.joins.passes, func(p *Pass) bool {
+	take := func(p *Pass) bool {
 		belongs := p.object.UID == o.UID && p.object.Generation == o.Generation && !older(p.object.Version, o.Version)
 		if belongs {
 			r.attach(t, p)
 		}
 		return belongs
-	})
+	}
+	r.joins.passes = slices.DeleteFunc(r.joins.passes, take)
+	// Until now they seemed to follow from the write before.
+	if before := r.joins.cause(o); before != nil && before != t {
+		rest := slices.DeleteFunc(before.passes, take)
+		if len(rest) < len(before.passes) {
+			before.passes = rest
+			r.touch(before)
+		}
+	}
+	t.wroteTo = append(t.wroteTo, o.UID)
+	r.joins.latest[o.UID] = append(r.joins.latest[o.UID], write{t, o})
 }
 
 // cause returns the write that an object in this state goes back to, if it is
 // known.
 func (j *joins) cause(o Object) *Trace {
-	writes := j.latest[o.UID]
-	for i := len(writes) - 1; i >= 0; i-- {
-		if written := writes[i].object; !older(o.Version, written.Version) && written.Generation == o.Generation {
-			return writes[i].trace
+	for _, w := range slices.Backward(j.latest[o.UID]) {
+		if !older(o.Version, w.object.Version) && w.object.Generation == o.Generation {
+			return w.trace
 		}
 	}
 	return nil

@@ -77,7 +77,7 @@ func NewRecorder(o Options) *Recorder {
 	r := &Recorder{
 		Options: o,
 		replica: fmt.Sprintf("%s_%d", host, os.Getpid()), // there may be two on one host
-		version: uint64(time.Now().UnixMicro()),          //nolint:gosec // after 1970
+		version: uint64(time.Now().UnixMicro()),
 		names:   map[string]*Trace{},
 		joins:   joins{writes: map[string]*Trace{}, latest: map[types.UID][]write{}},
 		queue:   map[cache.ObjectName]queued{},
@@ -228,9 +228,9 @@ func (r *Recorder) dropOldest() {
 	tracesDropped.Inc()
 }
 
-// touch counts a change of a trace that may be in the ring. The caller holds mu.
+// touch counts a change of a trace, if it is in the ring. The caller holds mu.
 func (r *Recorder) touch(t *Trace) {
-	if t.added != 0 {
+	if t.added != 0 && r.names[t.name] == t {
 		t.version = r.next()
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	restful "github.com/emicklei/go-restful/v3"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apiserver/pkg/endpoints/handlers/negotiation"
@@ -48,6 +49,9 @@ func (p replay) stages(r *Record) []Stage {
 			stages = slices.Delete(stages, marked, marked+1)
 			at = marked
 			decoded[0] = join(timed, decoded[0])
+			if timed.stopped() {
+				decoded, hub = decoded[:1], nil
+			}
 		}
 		// What comes first after it began with what was decoded.
 		for i := at; i < len(stages) && hub != nil; i++ {
@@ -119,11 +123,9 @@ func (p replay) decode(r *Record) (stages []Stage, hub runtime.Object) {
 		decode.Outcome, decode.Message = Refused, err.Error()
 		return []Stage{decode}, nil
 	}
-	serializer := info.Serializer
-	for _, parameter := range r.Request.Parameters {
-		if parameter == "fieldValidation=Strict" || parameter == "fieldValidation=Warn" {
-			serializer = info.StrictSerializer
-		}
+	serializer := info.StrictSerializer
+	if slices.Contains(r.Request.Parameters, "fieldValidation="+metav1.FieldValidationIgnore) {
+		serializer = info.Serializer
 	}
 	group := schema.GroupVersion{Group: r.Request.Group, Version: r.Request.Version}
 	kind := p.kind(r.Request.Resource, group)
@@ -136,9 +138,9 @@ func (p replay) decode(r *Record) (stages []Stage, hub runtime.Object) {
 	}
 	switch {
 	case err != nil:
-		decode.Outcome, decode.Message = Refused, bytesOfBody.ReplaceAllString(err.Error(), "")
+		decode.Outcome, decode.Message = Refused, withoutBody(err.Error())
 		return []Stage{decode}, nil
-	case gvk.Group != p.recorder.Group:
+	case gvk.GroupKind() != kind.GroupKind():
 		// It may be anything, a Secret too.
 		decode.Message = fmt.Sprintf("a %s of %s, which is not shown", gvk.Kind, gvk.GroupVersion())
 		return []Stage{decode}, nil
@@ -198,7 +200,7 @@ func (p replay) encode(s *Stage) {
 func (p replay) convertAnswer(r *Record) (Stage, bool) {
 	s := Stage{Name: ConversionFromHub, Outcome: Changed, Start: Unknown, Duration: Unknown, Replayed: true}
 	s.Subject = "hub → " + r.Request.Version
-	if r.Request.Verb == "list" && r.Response.Code < http.StatusBadRequest && len(r.Request.Version) > 0 {
+	if (r.Request.Verb == "list" || r.Request.Verb == "deletecollection") && r.Response.Code < http.StatusBadRequest && len(r.Request.Version) > 0 {
 		s.Outcome, s.Replayed = Unseen, false
 		s.Message = "each object is converted, and nothing shows them one by one"
 		return s, true

@@ -2,6 +2,7 @@ package pipeline
 
 import (
 	"slices"
+	"strconv"
 	"sync"
 	"time"
 
@@ -100,6 +101,16 @@ func (l *timeline) step(name, subject string) *step {
 	return &step{l, s}
 }
 
+// lastGoingOn returns the last stage, or nil if that is over.
+func (l *timeline) lastGoingOn() *step {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if len(l.stages) == 0 || l.stages[len(l.stages)-1].Outcome != "" {
+		return nil
+	}
+	return &step{l, l.stages[len(l.stages)-1]}
+}
+
 // stage adds one that is over.
 func (l *timeline) stage(s Stage) {
 	l.mu.Lock()
@@ -126,6 +137,19 @@ func (s *step) detail(name, value string) {
 		return
 	}
 	s.change(func(stage *Stage) { stage.Details = append(stage.Details, Detail{name, value}) })
+}
+
+// count raises the number in a detail.
+func (s *step) count(name string) {
+	s.change(func(stage *Stage) {
+		i := slices.IndexFunc(stage.Details, func(d Detail) bool { return d.Name == name })
+		if i < 0 {
+			stage.Details = append(stage.Details, Detail{name, "1"})
+			return
+		}
+		n, _ := strconv.Atoi(stage.Details[i].Value) // which is from here
+		stage.Details[i].Value = strconv.Itoa(n + 1)
+	})
 }
 
 // end ends the stage, unless it has ended.

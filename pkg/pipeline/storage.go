@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/hex"
 	"path"
+	"slices"
 	"strconv"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -184,12 +185,11 @@ func (o observed) GetList(ctx context.Context, key string, options storage.ListO
 		t.refused(err)
 		return err
 	}
-	accessor, accessorErr := meta.ListAccessor(list)
-	if accessorErr != nil {
-		return nil
-	}
 	t.noteAny(func(s *Stage) {
-		s.Details = append(s.Details, Detail{"objects", strconv.Itoa(meta.LenList(list))}, Detail{"revision", accessor.GetResourceVersion()})
+		s.Details = append(s.Details, Detail{"objects", strconv.Itoa(meta.LenList(list))})
+		if accessor, err := meta.ListAccessor(list); err == nil {
+			s.Details = append(s.Details, Detail{"revision", accessor.GetResourceVersion()})
+		}
 	}, WatchCache, Etcd)
 	return nil
 }
@@ -275,9 +275,8 @@ func (t *Trace) updated(before, obj runtime.Object) {
 
 // refusedUpdate notes an error of an update, unless a stage did already.
 func (t *Trace) refusedUpdate(err error) {
-	outcome := Refused
 	if apierrors.ReasonForError(err) == metav1.StatusReasonUnknown {
-		outcome = Passed // the registry tells itself to delete, not to update
+		return // the registry tells itself to delete, not to update
 	}
 	t.mu.Lock()
 	merge, stages := t.merge, t.stages
@@ -287,7 +286,7 @@ func (t *Trace) refusedUpdate(err error) {
 	if merge == nil && !noted {
 		merge = t.step(Merge, "with what is stored")
 	}
-	merge.end(outcome, err.Error())
+	merge.end(Refused, withoutBody(err.Error()))
 }
 
 // refused notes an error of the store, on its last call of etcd if there is one.
@@ -307,8 +306,7 @@ func (t *Trace) refused(err error) {
 	if t.over {
 		return
 	}
-	for i := len(t.stages) - 1; i >= 0; i-- {
-		s := t.stages[i]
+	for _, s := range slices.Backward(t.stages) {
 		if s.stopped() {
 			return // this is where the error comes from
 		}
@@ -329,9 +327,9 @@ func (t *Trace) noteAny(f func(*Stage), names ...string) {
 		return
 	}
 	for _, name := range names {
-		for i := len(t.stages) - 1; i >= 0; i-- {
-			if t.stages[i].Name == name {
-				f(t.stages[i])
+		for _, s := range slices.Backward(t.stages) {
+			if s.Name == name {
+				f(s)
 				return
 			}
 		}

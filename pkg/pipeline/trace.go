@@ -1,8 +1,10 @@
 package pipeline
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"net/http"
 	"slices"
 	"time"
 
@@ -74,7 +76,7 @@ type Trace struct {
 	passesDropped  int
 	omitted        string
 	versions       []string // that it wrote
-	wroteTo        types.UID
+	wroteTo        []types.UID
 
 	// The timeline's lock guards these.
 	request  Request
@@ -82,7 +84,6 @@ type Trace struct {
 	response Response
 	answer   []byte // of a refusal
 	body     []byte
-	read     bool // the body was read to its end
 	object   Object
 	last     runtime.Object // the object as it was last seen
 	existing runtime.Object // what is stored, until the new state is seen
@@ -191,20 +192,13 @@ func (t *Trace) enterFilter(name string) {
 	t.filter = s
 }
 
-// currentFilter is nil past the last.
-func (t *Trace) currentFilter() *step {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return t.filter
-}
-
 // finish ends what goes on, and finds out where the request stopped.
 func (t *Trace) finish(status *metav1.Status) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	now := time.Since(t.start)
 	t.response.Duration = now
-	refused := t.response.Code >= 400 || t.response.Code == 0
+	refused := t.response.Code >= http.StatusBadRequest || t.response.Code == 0
 	if status != nil {
 		t.response.Reason, t.response.Message = string(status.Reason), status.Message
 	}
@@ -215,30 +209,10 @@ func (t *Trace) finish(status *metav1.Status) {
 		}
 	}
 	if refused && stop == nil {
-		// It is the innermost that goes on.
-		for _, s := range t.stages {
-			if s.Outcome == "" {
-				stop = s
-			}
-		}
-		if stop == nil && len(t.stages) > 0 {
-			stop = t.stages[len(t.stages)-1]
-			for i := len(t.stages) - 1; i >= 0 && t.stages[i].Name == Encoding; i-- {
-				stop = t.stages[max(i-1, 0)]
-			}
-		}
-		if stop != nil {
-			stop.Outcome = Refused
-			if t.response.Code >= 500 || t.response.Code == 0 {
-				stop.Outcome = Failed
-			}
-			if stop.Message == "" {
-				stop.Message = t.response.Message
-			}
-		}
+		stop = t.silentStop()
 	}
 	for _, s := range t.stages {
-		if s.Duration == Unknown {
+		if s.Duration == Unknown && s.Start != Unknown {
 			s.Duration = now - s.Start
 		}
 		if s.Outcome == "" {
@@ -259,32 +233,70 @@ func (t *Trace) finish(status *metav1.Status) {
 	t.merge, t.existing, t.filter = nil, nil, nil
 }
 
+// refuseUnseen are the stages that may refuse where no hook tells, by the stage
+// that was passed before: a handler can't read what was sent, or finds in a dry
+// run that the stored object is another one.
+var refuseUnseen = map[string]string{Mux: Decode, MutatingAdmission: Merge}
+
+// silentStop finds the stage that ended a request without a word. The caller
+// holds mu.
+func (t *Trace) silentStop() *Stage {
+	last := len(t.stages) - 1
+	for last > 0 && t.stages[last].Name == Encoding {
+		last--
+	}
+	if last < 0 {
+		return nil
+	}
+	stop := t.stages[last]
+	for _, s := range t.stages {
+		if s.Outcome == "" {
+			stop = s // the innermost that goes on
+		}
+	}
+	if stop.Name == Mux && t.response.Code == http.StatusBadRequest {
+		stop.Outcome = Passed // it found a handler
+	}
+	if next := refuseUnseen[stop.Name]; next != "" && stop.Outcome != "" {
+		stop = &Stage{Name: next, Start: Unknown, Duration: Unknown}
+		t.stages = slices.Insert(t.stages, last+1, stop)
+	}
+	stop.Outcome = Refused
+	if t.response.Code >= http.StatusInternalServerError || t.response.Code == 0 {
+		stop.Outcome = Failed
+	}
+	stop.Message = cmp.Or(stop.Message, t.response.Message)
+	return stop
+}
+
 // measure returns about what the trace takes of memory, and leaves the objects
 // out if that is too much.
 func (t *Trace) measure() (size int64, omitted string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	largest := int64(len(t.body))
-	objects := int64(1)
+	size = int64(overhead + len(t.answer) + len(t.request.Path) + len(t.request.ContentType) + len(t.request.Accept) + len(t.request.UserAgent))
+	for _, p := range t.request.Parameters {
+		size += int64(len(p))
+	}
+	states := int64(1)
 	for _, s := range t.stages {
 		if s.After != nil {
-			objects++
+			states++
 		}
 		for _, d := range s.Details {
 			size += int64(len(d.Value))
 		}
 	}
-	// In memory an object takes some three times what it takes as bytes.
-	largest = max(largest, t.request.BodyBytes, t.response.Bytes)
-	size = overhead + int64(len(t.body)+len(t.answer)) + 3*objects*largest
 	if t.last == nil && t.body == nil {
-		size = overhead + int64(len(t.answer))
-	}
-	if size <= maxTrace {
 		return size, ""
 	}
+	// In memory an object takes some three times what it takes as bytes.
+	objects := int64(len(t.body)) + 3*states*max(t.request.BodyBytes, t.response.Bytes)
+	if size+objects <= maxTrace {
+		return size + objects, ""
+	}
 	t.forget()
-	return overhead, fmt.Sprintf("the objects would take some %d KiB, and a trace may have %d", size>>10, maxTrace>>10)
+	return size, fmt.Sprintf("the objects would take some %d KiB, and a trace may have %d", objects>>10, maxTrace>>10)
 }
 
 // forget drops the objects. The caller holds mu.

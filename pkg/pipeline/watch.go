@@ -1,7 +1,6 @@
 package pipeline
 
 import (
-	"strconv"
 	"sync"
 	"time"
 
@@ -41,18 +40,10 @@ func (w *watcher) ResultChan() <-chan watch.Event { return w.result }
 
 // pass hands on each event, and ends with the inner watch.
 func (w *watcher) pass(s *step, reader string) {
-	counts := map[watch.EventType]int{}
 	defer close(w.result)
-	defer func() {
-		for _, kind := range []watch.EventType{watch.Added, watch.Modified, watch.Deleted, watch.Bookmark, watch.Error} {
-			if counts[kind] > 0 {
-				s.detail(string(kind), strconv.Itoa(counts[kind]))
-			}
-		}
-		s.end(Passed, "")
-	}()
+	defer s.end(Passed, "")
 	for event := range w.inner.ResultChan() {
-		counts[event.Type]++
+		s.count(string(event.Type)) // before the reader may end the request
 		version := ""
 		if accessor, err := meta.Accessor(event.Object); err == nil {
 			version = accessor.GetResourceVersion()
