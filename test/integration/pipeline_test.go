@@ -51,6 +51,16 @@ func (s *server) awaitTrace(t *testing.T, name string, done func(*pipelinev1alph
 	return trace
 }
 
+func (s *server) awaitReadyz(t *testing.T) {
+	t.Helper()
+	err := wait.PollUntilContextTimeout(t.Context(), tracePoll, patience, true, func(context.Context) (bool, error) {
+		return s.send(t, request{method: http.MethodGet, path: "/readyz"}).status == http.StatusOK, nil
+	})
+	if err != nil {
+		t.Fatal("the server is not ready")
+	}
+}
+
 // settled tells that the controller has done all it does by itself.
 func settled(trace *pipelinev1alpha1.RequestTrace) bool {
 	return slices.ContainsFunc(trace.Passes, func(p pipelinev1alpha1.Pass) bool { return p.Settled })
@@ -112,6 +122,7 @@ func field(t *testing.T, object *runtime.RawExtension, path ...string) string {
 func TestTraceOfACreate(t *testing.T) {
 	t.Parallel()
 	s := newServer(t)
+	s.awaitReadyz(t) // then the watch of the controller is open
 	path := "/apis/samplecrd.k8s.io/v1/namespaces/" + namespaceOf(t) + "/networks"
 	answer, trace := s.traced(t, request{
 		method: http.MethodPost, path: path, header: map[string]string{"Content-Type": jsonType},
