@@ -48,12 +48,15 @@ var layers = []struct {
 	{"pkg/neutron/simulator", "", "a simulator with our code in it would have our mistakes too"},
 	{"pkg/controller/...", client + " pkg/neutron pkg/pipeline pkg/controller/...", "the controller meets the server over HTTP only, and builds without it"},
 
+	// What is shown to people.
+	{"pkg/page", client, "it is a client like any other"},
+
 	// The programs, and what they stand on.
 	{"pkg/standalone", "", "etcd, certificates and locks know nothing of what is served"},
 	{"cmd/network-apiserver", "cmd/network-apiserver/app", "main only starts and exits"},
 	{"cmd/network-apiserver/app", "pkg/...", "here alone the halves meet"},
 	{"cmd/network-controller/...", client + " pkg/neutron pkg/pipeline pkg/controller/... cmd/network-controller/...", "the controller runs without the server"},
-	{"cmd/kubectl-pipeline/...", traces + " pkg/generated/... cmd/kubectl-pipeline/...", "it is a client like any other"},
+	{"cmd/kubectl-pipeline/...", traces + " pkg/generated/... pkg/page cmd/kubectl-pipeline/...", "it is a client like any other"},
 	{"cmd/neutron-simulator", "pkg/neutron/simulator", "it is the simulator and nothing else"},
 }
 

@@ -52,7 +52,7 @@ func newCommand(streams genericiooptions.IOStreams) *cobra.Command {
 	command.SetErr(streams.ErrOut)
 	p.flags.AddFlags(command.PersistentFlags())
 	command.PersistentFlags().StringVar(&p.color, "color", "auto", "auto, always or never; auto is for terminals, unless NO_COLOR is set")
-	command.AddCommand(newTraceCommand(p), newShowCommand(p), newFollowCommand(p))
+	command.AddCommand(newTraceCommand(p), newShowCommand(p), newFollowCommand(p), newPageCommand(p))
 	return command
 }
 

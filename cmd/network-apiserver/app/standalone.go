@@ -18,12 +18,14 @@ import (
 	genericapiserver "k8s.io/apiserver/pkg/server"
 	"k8s.io/apiserver/pkg/server/dynamiccertificates"
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/klog/v2"
 
 	"github.com/samplecrd/network-apiserver/pkg/controller"
 	"github.com/samplecrd/network-apiserver/pkg/controller/network"
 	"github.com/samplecrd/network-apiserver/pkg/neutron"
 	"github.com/samplecrd/network-apiserver/pkg/neutron/simulator"
+	"github.com/samplecrd/network-apiserver/pkg/page"
 	"github.com/samplecrd/network-apiserver/pkg/standalone"
 )
 
@@ -221,9 +223,17 @@ func (b *standaloneBase) apiURL() string { return "https://" + b.listener.Addr()
 func (b *standaloneBase) neutronURL() string { return "http://" + b.neutron.Addr().String() }
 
 // ready tells a person what to do next, once it can be done.
-func (b *standaloneBase) ready(_ context.Context, out io.Writer) error {
+func (b *standaloneBase) ready(ctx context.Context, out io.Writer) error {
 	if err := standalone.WriteKubeconfig(b.kubeconfig(), b.apiURL(), b.pki); err != nil {
 		return err
+	}
+	pipeline := "off (--pipeline-traces=0)"
+	if b.PipelineTraces > 0 {
+		page, err := b.servePage(ctx)
+		if err != nil {
+			return err
+		}
+		pipeline = page.URL()
 	}
 	neutron := fmt.Sprintf("cloud %q of clouds.yaml", b.OSCloud)
 	if b.neutron != nil {
@@ -233,8 +243,28 @@ func (b *standaloneBase) ready(_ context.Context, out io.Writer) error {
 
   export KUBECONFIG=%s
 
-  API      %s
-  Neutron  %s
-`, b.kubeconfig(), b.apiURL(), neutron)
+  API       %s
+  Neutron   %s
+  Pipeline  %s
+`, b.kubeconfig(), b.apiURL(), neutron, pipeline)
 	return err
+}
+
+// servePage serves the pipeline page until ctx ends, for whoever may read the
+// kubeconfig: what is sent from there is sent by the same user as with kubectl.
+func (b *standaloneBase) servePage(ctx context.Context) (*page.Page, error) {
+	config, err := clientcmd.BuildConfigFromFlags("", b.kubeconfig())
+	if err != nil {
+		return nil, fmt.Errorf("reading the kubeconfig for the pipeline page: %w", err)
+	}
+	p, err := page.New(page.Options{Config: config})
+	if err != nil {
+		return nil, err
+	}
+	go func() {
+		if err := p.Serve(ctx); err != nil {
+			klog.ErrorS(err, "Pipeline page ended")
+		}
+	}()
+	return p, nil
 }
