@@ -154,7 +154,7 @@ func (f *finder) withPasses(ctx context.Context, trace *v1alpha1.RequestTrace) *
 	for range maxAsks {
 		asking.Go(func() {
 			list, err := f.traces.List(ctx, metav1.ListOptions{
-				FieldSelector: fields.OneTermEqualSelector("object.uid", string(object.UID)).String(),
+				FieldSelector: fields.OneTermEqualSelector(v1alpha1.FieldObjectUID, string(object.UID)).String(),
 			})
 			if err == nil {
 				lists <- list
@@ -192,7 +192,7 @@ func (f *finder) withPasses(ctx context.Context, trace *v1alpha1.RequestTrace) *
 // and tells why.
 func (f *finder) watch(ctx context.Context, trace *v1alpha1.RequestTrace, done func(*v1alpha1.RequestTrace) bool) bool {
 	events, err := f.traces.Watch(ctx, metav1.ListOptions{
-		FieldSelector:   fields.OneTermEqualSelector(metav1.ObjectNameField, trace.Name).String(),
+		FieldSelector:   fields.OneTermEqualSelector(v1alpha1.FieldName, trace.Name).String(),
 		ResourceVersion: trace.ResourceVersion,
 		TimeoutSeconds:  new(int64(2)),
 	})

@@ -123,6 +123,8 @@ func TestReadingTraces(t *testing.T) {
 			want: `"cells":["read","get","networks","default/b","system:anonymous",404,`},
 		{request: "GET " + tracesPath, accept: "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1", wantCode: 200, want: `"name":"read"`},
 		{request: "GET " + tracesPath + "?fieldSelector=metadata.name%3Dread", wantCode: 200, want: `"items":[{"metadata":{"name":"read"`},
+		{request: "GET " + tracesPath + "?fieldSelector=object.uid%3D", wantCode: 200, want: `"name":"read"`},
+		{request: "GET " + tracesPath + "?fieldSelector=object.uid%3Dno-such-uid", wantCode: 200, want: `"items":[]`},
 		{request: "GET " + tracesPath + "?fieldSelector=request.verb%3Dget", wantCode: 400, want: "is not a known field selector"},
 		{request: "GET " + tracesPath + "?resourceVersion=9000000000000000000", wantCode: 410, want: `"reason":"Expired"`},
 		{request: "GET " + tracesPath + "?watch=true&resourceVersion=7", wantCode: 410, want: `"reason":"Expired"`},

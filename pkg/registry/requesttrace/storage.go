@@ -83,7 +83,7 @@ func (s *Storage) List(_ context.Context, options *metainternalversion.ListOptio
 		Items:    []pipelinev1alpha1.RequestTrace{},
 	}
 	for _, record := range records {
-		if selected(record.Name) {
+		if selected(record) {
 			list.Items = append(list.Items, *s.trace(record))
 		}
 	}
@@ -92,7 +92,7 @@ func (s *Storage) List(_ context.Context, options *metainternalversion.ListOptio
 
 // selector tells which traces are asked for. They have no labels, and the scheme
 // lets no other field through.
-func selector(options *metainternalversion.ListOptions) func(name string) bool {
+func selector(options *metainternalversion.ListOptions) func(*pipeline.Record) bool {
 	label, field := labels.Everything(), fields.Everything()
 	if options.LabelSelector != nil {
 		label = options.LabelSelector
@@ -100,8 +100,11 @@ func selector(options *metainternalversion.ListOptions) func(name string) bool {
 	if options.FieldSelector != nil {
 		field = options.FieldSelector
 	}
-	return func(name string) bool {
-		return label.Matches(labels.Set{}) && field.Matches(fields.Set{metav1.ObjectNameField: name})
+	return func(r *pipeline.Record) bool {
+		return label.Matches(labels.Set{}) && field.Matches(fields.Set{
+			pipelinev1alpha1.FieldName:      r.Name,
+			pipelinev1alpha1.FieldObjectUID: string(r.Object.UID),
+		})
 	}
 }
 

@@ -24,7 +24,7 @@ const (
 // states in between, and keeps nobody waiting.
 type watcher struct {
 	*Storage
-	selected  func(name string) bool
+	selected  func(*pipeline.Record) bool
 	bookmarks bool
 	version   uint64 // all up to it has been told, or is in changes
 	changes   []pipeline.Change
@@ -118,7 +118,7 @@ func (w *watcher) tell(ctx context.Context) bool {
 		// Informers ask for bookmarks, and must learn what is gone. Who looks on
 		// with kubectl would read one more line for each new request, about one
 		// that nobody asked for.
-		if change.Type == pipeline.Removed && !w.bookmarks || !w.selected(change.Record.Name) {
+		if change.Type == pipeline.Removed && !w.bookmarks || !w.selected(change.Record) {
 			continue
 		}
 		if !w.send(ctx, watch.Event{Type: eventTypes[change.Type], Object: w.trace(change.Record)}) {

@@ -279,7 +279,7 @@ func TestEventsOfChanges(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
 		w := &watcher{
-			Storage: f.Storage, selected: func(string) bool { return true }, bookmarks: true,
+			Storage: f.Storage, selected: func(*pipeline.Record) bool { return true }, bookmarks: true,
 			events: make(chan watch.Event), stop: cancel, version: f.version(),
 			changes: []pipeline.Change{
 				{Type: pipeline.Added, Record: &pipeline.Record{Name: "a"}},
