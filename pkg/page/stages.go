@@ -302,7 +302,7 @@ var stages = []stage{
 			"Looks at what is there in Neutron, by the ID in status or by the mark of its owner. It remembers nothing from the last time: what is there is what counts.",
 			"查看 Neutron 中实际有什么：按 status 中的 ID，或按所有者标记。它不依赖上一次的记忆，只看实际状态。",
 		},
-		[]function{{own + "controller/network", "pass.observe"}},
+		[]function{{own + "controller/network", "pass.find"}},
 	},
 	{
 		pipelinev1alpha1.StagePlan, controller,

@@ -184,3 +184,26 @@ func TestTheDrawingKnowsEachGroup(t *testing.T) {
 		}
 	}
 }
+
+// The walk through the code in the documentation names the same places.
+func TestTheDocumentationNamesTheFunctions(t *testing.T) {
+	content, err := os.ReadFile("../../docs/pipeline.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows := map[string]string{}
+	for line := range strings.Lines(string(content)) {
+		if cells := strings.Split(line, "|"); len(cells) == 5 {
+			rows[strings.TrimSpace(cells[1])] = strings.TrimSpace(cells[3])
+		}
+	}
+	for _, s := range stages {
+		var names []string
+		for _, f := range s.Functions {
+			names = append(names, "`"+strings.TrimPrefix(f.Package, "github.com/samplecrd/network-apiserver/")+"."+f.Name+"`")
+		}
+		if want := strings.Join(names, "<br>"); rows[string(s.Name)] != want {
+			t.Errorf("%s: docs/pipeline.md says %q, want %q", s.Name, rows[string(s.Name)], want)
+		}
+	}
+}
