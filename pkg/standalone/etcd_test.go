@@ -173,7 +173,7 @@ func TestEtcdOnDamagedFiles(t *testing.T) {
 // log file in advance, perhaps while the folder is being removed.
 func dirOfFailedStart(t *testing.T) string {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "etcd")
+	dir, err := os.MkdirTemp("", "etcd") //nolint:usetesting // that one removes its folder once
 	if err != nil {
 		t.Fatal(err)
 	}

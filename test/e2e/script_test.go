@@ -56,6 +56,14 @@ func TestScript(t *testing.T) {
 	})
 }
 
+// TestPipeline does so with what is recorded of requests.
+func TestPipeline(t *testing.T) {
+	runScripts(t, "testdata/pipeline", func(t testing.TB, flags ...string) run {
+		s := start(t, dataDir(t), flags...)
+		return run{t: t, server: s, neutron: s.neutronURL}
+	})
+}
+
 // TestDrift does so with a server that compares everything with Neutron each
 // second.
 func TestDrift(t *testing.T) {
