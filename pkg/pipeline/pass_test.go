@@ -264,3 +264,43 @@ type broken struct{}
 func (broken) RoundTrip(*http.Request) (*http.Response, error) {
 	return nil, errors.New("out of order")
 }
+
+// Where nothing is recorded the hooks that stay in place cost nothing.
+func TestNotRecordingAllocatesNothing(t *testing.T) {
+	var recorder *Recorder
+	request := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/v2.0/networks", nil)
+	answer := &http.Response{StatusCode: http.StatusOK}
+	next := roundTripper(func(*http.Request) (*http.Response, error) { return answer, nil })
+	cloud, api := CloudTransport(next), APITransport(next)
+	object := &metav1.ObjectMeta{Namespace: "default", Name: "a"}
+	for name, do := range map[string]func(){
+		"enqueue": func() { recorder.Enqueued(cache.ObjectName{Namespace: "default", Name: "a"}, "added") },
+		"pass": func() {
+			_, p := recorder.StartPass(t.Context(), object)
+			p.End("Success", true)
+		},
+		"gone":  func() { recorder.Gone(cache.ObjectName{Namespace: "default", Name: "a"}) },
+		"note":  func() { Note(t.Context(), Plan, "nothing to do") },
+		"shown": func() { Shown(t.Context()) },
+		"a call to the cloud": func() {
+			if _, err := cloud.RoundTrip(request); err != nil { //nolint:bodyclose // there is none
+				t.Error(err)
+			}
+		},
+		"a call to the server": func() {
+			if _, err := api.RoundTrip(request); err != nil { //nolint:bodyclose // there is none
+				t.Error(err)
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := testing.AllocsPerRun(100, do); got != 0 {
+				t.Errorf("got %v allocations, want none", got)
+			}
+		})
+	}
+}
+
+type roundTripper func(*http.Request) (*http.Response, error)
+
+func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
