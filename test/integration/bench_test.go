@@ -79,14 +79,16 @@ func loopCreates(b *testing.B) time.Duration {
 func controllerCreates(b *testing.B) time.Duration {
 	f := newFront(b)
 	f.latency = latency
-	s := newServer(b, "--controller=false")
+	// What recording costs is another benchmark.
+	const off = "--pipeline-traces=0"
+	s := newServer(b, "--controller=false", off)
 	n := s.networks(b)
 	inParallel(func(i int) {
 		if _, err := n.Create(b.Context(), newNetwork(nameOf(i)), metav1.CreateOptions{}); err != nil {
 			b.Error(err)
 		}
 	})
-	s = s.restart(b, append(f.flags(b), fmt.Sprintf("--concurrent-network-syncs=%d", atOnce))...)
+	s = s.restart(b, append(f.flags(b), off, fmt.Sprintf("--concurrent-network-syncs=%d", atOnce))...)
 	f.await(b, many, func(c call) bool { return c.method == http.MethodPost && c.path == "subnets" })
 	// A watch from the start would take time from the server.
 	n = s.networks(b)
