@@ -5,7 +5,6 @@
 package pipeline
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"os"
@@ -126,8 +125,11 @@ const (
 	Removed
 )
 
-// Changes returns what changed after a version, in order, and the version it
-// leads to; several changes of one trace are one. The error is ErrExpired.
+// Changes returns what changed after a version, and the version it leads to;
+// several changes of one trace are one. They come in the order in which the
+// requests ended, and each record has a version from which Changes tells all that
+// comes after it here: that of a trace which changed again later is lower than
+// with Get. The error is ErrExpired.
 func (r *Recorder) Changes(after uint64) ([]Change, uint64, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -135,12 +137,6 @@ func (r *Recorder) Changes(after uint64) ([]Change, uint64, error) {
 		return nil, 0, ErrExpired
 	}
 	var changes []Change
-	for _, removed := range r.removed {
-		// Who never heard of it need not hear that it is gone.
-		if removed.version > after && removed.added <= after {
-			changes = append(changes, Change{Removed, removed.record()})
-		}
-	}
 	for _, t := range r.ring {
 		switch {
 		case t.added > after:
@@ -149,7 +145,16 @@ func (r *Recorder) Changes(after uint64) ([]Change, uint64, error) {
 			changes = append(changes, Change{Modified, t.record()})
 		}
 	}
-	slices.SortStableFunc(changes, func(a, b Change) int { return cmp.Compare(a.Record.Version, b.Record.Version) })
+	for _, removed := range r.removed {
+		// Who never heard of it need not hear that it is gone.
+		if removed.version > after && removed.added <= after {
+			changes = append(changes, Change{Removed, removed.record()})
+		}
+	}
+	for i := len(changes) - 2; i >= 0; i-- {
+		version := &changes[i].Record.Version
+		*version = min(*version, changes[i+1].Record.Version-1)
+	}
 	return changes, r.version, nil
 }
 

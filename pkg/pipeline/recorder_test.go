@@ -157,10 +157,10 @@ func TestChanges(t *testing.T) {
 		"nothing": {func(r *Recorder) { begun(r, "a").done() }, func(*Recorder) {}, nil},
 		"added": {func(r *Recorder) { begun(r, "a").done() }, func(r *Recorder) { begun(r, "b").done() },
 			[]string{"0 b"}},
-		"in order": {func(r *Recorder) { begun(r, "a").done() }, func(r *Recorder) {
+		"in the order in which the requests ended": {func(r *Recorder) { begun(r, "a").done() }, func(r *Recorder) {
 			begun(r, "b").done()
 			r.touch(r.names["a"])
-		}, []string{"0 b", "1 a"}},
+		}, []string{"1 a", "0 b"}},
 		"several are one": {func(r *Recorder) { begun(r, "a").done() }, func(r *Recorder) {
 			r.touch(r.names["a"])
 			r.touch(r.names["a"])
@@ -173,7 +173,7 @@ func TestChanges(t *testing.T) {
 			begun(r, "b").done()
 			begun(r, "c").done()
 			begun(r, "d").done()
-		}, []string{"0 c", "2 a", "0 d"}},
+		}, []string{"0 c", "0 d", "2 a"}},
 		"nothing becomes of what is gone": {func(r *Recorder) { begun(r, "a").done(); begun(r, "b").done(); begun(r, "c").done() }, func(r *Recorder) {
 			r.touch(r.removed[0])
 		}, nil},
@@ -193,6 +193,16 @@ func TestChanges(t *testing.T) {
 			}
 			if diff := cmp.Diff(tc.want, got); diff != "" {
 				t.Errorf("unexpected changes (-want +got):\n%s", diff)
+			}
+			// Whoever was told a part goes on from there and misses nothing.
+			for i, c := range changes {
+				rest, _, err := r.Changes(c.Record.Version)
+				if err != nil || len(rest) < len(changes)-i-1 {
+					t.Errorf("after %s come %d changes (%v), want at least %d", c.Record.Name, len(rest), err, len(changes)-i-1)
+				}
+				if i > 0 && c.Record.Version < changes[i-1].Record.Version {
+					t.Errorf("version %d follows %d", c.Record.Version, changes[i-1].Record.Version)
+				}
 			}
 			if again, same, err := r.Changes(next); len(again) > 0 || same != next || err != nil {
 				t.Errorf("then there are %v, up to %d after %d: %v", again, same, next, err)
