@@ -101,10 +101,13 @@ func TestRuntimeConfig(t *testing.T) {
 		want  string
 	}{
 		"v2alpha1 is not served where it is off": {
-			[]string{"--runtime-config=samplecrd.k8s.io/v2alpha1=false"}, "samplecrd.k8s.io/v1\n",
+			[]string{"--runtime-config=samplecrd.k8s.io/v2alpha1=false"}, "pipeline.samplecrd.k8s.io/v1alpha1\nsamplecrd.k8s.io/v1\n",
 		},
 		"v1 can be off where no controller reads it": {
-			[]string{"--runtime-config=samplecrd.k8s.io/v1=false", "--controller=false"}, "samplecrd.k8s.io/v2alpha1\n",
+			[]string{"--runtime-config=samplecrd.k8s.io/v1=false", "--controller=false"}, "pipeline.samplecrd.k8s.io/v1alpha1\nsamplecrd.k8s.io/v2alpha1\n",
+		},
+		"no traces are served where none are kept": {
+			[]string{"--pipeline-traces=0"}, "samplecrd.k8s.io/v1\nsamplecrd.k8s.io/v2alpha1\n",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
