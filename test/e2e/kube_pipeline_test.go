@@ -34,6 +34,13 @@ func (c *cluster) testPipeline(t *testing.T) {
 	replicas := []*replica{c.startReplica(t, o, flags...), c.startReplica(t, o, flags...)}
 	c.waitServed(t)
 	c.waitTraces(t)
+	// No namespace goes while a group is registered that nobody serves.
+	t.Cleanup(func() {
+		command := c.command(context.WithoutCancel(t.Context()), t.TempDir(), "kubectl", "delete", "apiservice", "v1alpha1.pipeline.samplecrd.k8s.io")
+		if output, err := command.CombinedOutput(); err != nil {
+			t.Errorf("%v: %s", err, output)
+		}
+	})
 
 	t.Run("Tree", func(t *testing.T) { c.testTree(t, namespace) })
 	t.Run("Readers", func(t *testing.T) { c.testReaders(t, namespace) })
