@@ -23,8 +23,8 @@ build: ## Build all programs into bin/.
 	go build -ldflags "$(LDFLAGS)" -o $(BIN)/ ./cmd/...
 
 .PHONY: run
-run: build ## Build and start everything in one process, state in DATA_DIR.
-	exec $(BIN)/network-apiserver --standalone --data-dir $(DATA_DIR) --secure-port $(SECURE_PORT)
+run: build ## Build and start everything in one process, state in DATA_DIR, with FLAGS.
+	exec $(BIN)/network-apiserver --standalone --data-dir $(DATA_DIR) --secure-port $(SECURE_PORT) $(FLAGS)
 
 # Kubernetes as it is released; hack/kube/go.mod pins it.
 KUBE_LDFLAGS := -X $(version).gitVersion=$(KUBE_VERSION) -X $(version).gitMajor=1 -X $(version).gitMinor=37
@@ -63,6 +63,10 @@ test-kube: kube-build ## Test that control plane itself (2 minutes).
 .PHONY: e2e
 e2e: kube-build build ## Drive the server behind a real kube-apiserver (9 minutes).
 	go test -race -count=1 -timeout 25m -tags kube -run '^TestKube' ./test/e2e
+
+.PHONY: browser
+browser: build kubectl ## Test the pipeline page in a real browser (3 minutes).
+	go test -race -count=1 -timeout 10m -parallel 4 -tags browser ./test/browser
 
 .PHONY: bench
 bench: ## Compare the controller with a plain loop, and measure resync and lists.

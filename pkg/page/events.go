@@ -40,6 +40,7 @@ type summary struct {
 	Code                 int32                      `json:"code,omitempty"`
 	Reason               string                     `json:"reason,omitempty"`
 	StoppedAt            pipelinev1alpha1.StageName `json:"stoppedAt,omitempty"`
+	Warnings             int                        `json:"warnings,omitempty"`
 	DurationMicroseconds int64                      `json:"durationMicroseconds"`
 	Cause                string                     `json:"cause,omitempty"`
 	Passes               int                        `json:"passes,omitempty"`
@@ -55,6 +56,7 @@ func summarize(t *pipelinev1alpha1.RequestTrace) summary {
 		DryRun:    slices.Contains(t.Request.Parameters, "dryRun=All"),
 		UserAgent: t.Request.UserAgent,
 		Code:      t.Response.Code, Reason: string(t.Response.Reason), StoppedAt: t.Response.StoppedAt,
+		Warnings:             len(t.Response.Warnings),
 		DurationMicroseconds: t.Response.DurationMicroseconds,
 		Cause:                t.Cause,
 		Passes:               len(t.Passes) + int(t.PassesDropped),

@@ -41,7 +41,7 @@ func newTrace(name string, tweaks ...func(*pipelinev1alpha1.RequestTrace)) *pipe
 
 func refused(trace *pipelinev1alpha1.RequestTrace) {
 	trace.Request.Parameters = []string{"dryRun=All", "fieldManager=x"}
-	trace.Response = pipelinev1alpha1.Response{Code: http.StatusUnprocessableEntity, Reason: metav1.StatusReasonInvalid, StoppedAt: pipelinev1alpha1.StageValidation}
+	trace.Response = pipelinev1alpha1.Response{Code: http.StatusUnprocessableEntity, Reason: metav1.StatusReasonInvalid, StoppedAt: pipelinev1alpha1.StageValidation, Warnings: []string{"host bits"}}
 	trace.User, trace.Object = nil, nil
 }
 
@@ -62,7 +62,7 @@ func TestSummarize(t *testing.T) {
 		}},
 		"of a dry run by nobody that was refused": {refused, summary{
 			Name: "x", ResourceVersion: "1", StartTime: start, Verb: "create", Version: "v1", Resource: "networks", Namespace: "default",
-			DryRun: true, Code: http.StatusUnprocessableEntity, Reason: "Invalid", StoppedAt: "Validation",
+			DryRun: true, Code: http.StatusUnprocessableEntity, Reason: "Invalid", StoppedAt: "Validation", Warnings: 1,
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -130,10 +130,10 @@ var stages = []stage{
 	},
 	{
 		pipelinev1alpha1.StageConversionToHub, handler,
-		text{"Conversion to the hub", "转换为 super version"},
+		text{"Conversion to the hub", "转换为超级版本"},
 		text{
 			"Makes the hub, the \"super version\", of the version that was sent: a type that has the fields of all versions. All that follows is written once, for the hub, and not once for each version.",
-			"把客户端所用的版本转换为内部的 hub，即 “super version”：它含有所有版本的字段。之后的处理只需为它写一次，不必为每个版本各写一次。",
+			"把客户端所用的版本转换为内部的 hub，即“超级版本”（super version）：它含有所有版本的字段。之后的处理只需为它写一次，不必为每个版本各写一次。",
 		},
 		[]function{{own + "apis/samplecrd/v1", "Convert_v1_NetworkSpec_To_samplecrd_NetworkSpec"}},
 	},
@@ -154,7 +154,7 @@ var stages = []stage{
 		text{"Mutating admission", "变更准入"},
 		text{
 			"Each plugin may change the object, one after the other. It works on the hub, before the strategy and before validation, so that what a plugin changes is judged too.",
-			"各插件依次可以修改对象。它作用于 super version，在 strategy 和校验之前，因此插件的修改也会被校验。",
+			"各插件依次可以修改对象。它作用于超级版本，在 strategy 和校验之前，因此插件的修改也会被校验。",
 		},
 		[]function{
 			{apiserver + "admission", "chainAdmissionHandler.Admit"},
@@ -166,7 +166,7 @@ var stages = []stage{
 		text{"Strategy", "Strategy 策略"},
 		text{
 			"Sets what a user can't: the uid, the generation, the finalizer, and the status as it was. It is what makes this kind differ from others in the same generic registry.",
-			"设置用户不能设置的内容：uid、generation、finalizer，并保持 status 不变。在同一个通用 registry 中，正是它让这种资源与众不同。",
+			"设置用户不能设置的内容：uid、generation、finalizer，并保持 status 不变。在同一个通用注册表（registry）中，正是它让这种资源与众不同。",
 		},
 		[]function{
 			{own + "registry/network", "strategy.PrepareForCreate"},
@@ -191,7 +191,7 @@ var stages = []stage{
 		text{"Validating admission", "校验准入"},
 		text{
 			"Each plugin may refuse the object, and none may change it. Rules that need other objects or rights stand here; the registry calls them just before it stores.",
-			"各插件可以拒绝对象，但不能修改。需要其他对象或权限的规则放在这里；registry 在存储之前调用它们。",
+			"各插件可以拒绝对象，但不能修改。需要其他对象或权限的规则放在这里；注册表在存储之前调用它们。",
 		},
 		[]function{
 			{apiserver + "admission", "chainAdmissionHandler.Validate"},
@@ -204,7 +204,7 @@ var stages = []stage{
 		text{"Storage encoding", "存储编码"},
 		text{
 			"Converts the hub to the one version that is stored, and makes bytes of it. Every client reads the same bytes, whatever version it wrote.",
-			"把 super version 转换为唯一的存储版本，再编码为字节。无论客户端用哪个版本写入，存的都是同样的字节。",
+			"把超级版本转换为唯一的存储版本，再编码为字节。无论客户端用哪个版本写入，存的都是同样的字节。",
 		},
 		[]function{
 			{own + "apis/samplecrd/v1", "Convert_samplecrd_NetworkSpec_To_v1_NetworkSpec"},
@@ -238,10 +238,10 @@ var stages = []stage{
 	},
 	{
 		pipelinev1alpha1.StageConversionFromHub, answers,
-		text{"Conversion from the hub", "从 super version 转换"},
+		text{"Conversion from the hub", "从超级版本转换"},
 		text{
 			"Makes the version that the client asked for of the hub. So an object that was written as v1 can be read as v2alpha1, and the other way round.",
-			"把 super version 转换为客户端请求的版本。因此以 v1 写入的对象可以用 v2alpha1 读取，反之亦然。",
+			"把超级版本转换为客户端请求的版本。因此以 v1 写入的对象可以用 v2alpha1 读取，反之亦然。",
 		},
 		[]function{
 			{apiserver + "endpoints/handlers", "transformResponseObject"},

@@ -15,11 +15,15 @@ func newUser(u user.Info) *User {
 	return &User{Name: u.GetName(), Groups: slices.Clone(u.GetGroups())}
 }
 
-// impersonated returns the user that counts: the one in the context, past the
-// filters, is another than the one who was recognized.
+// impersonated returns the user that counts: the one who is authorized is another
+// than the one who was recognized.
 func impersonated(recognized, counts *User) *User {
-	if recognized != nil && recognized.Name != counts.Name {
+	switch {
+	case recognized == nil:
+	case recognized.Name != counts.Name:
 		counts.ImpersonatedBy = recognized.Name
+	default:
+		counts.ImpersonatedBy = recognized.ImpersonatedBy // asked twice
 	}
 	return counts
 }
@@ -122,6 +126,12 @@ func noteDecision(t *Trace, attributes genericauthorizer.Attributes, decision ge
 	}
 	if asks := t.lastGoingOn(); asks != nil {
 		asks.detail(question, text) // the filter, or a plugin
+		if u := attributes.GetUser(); u != nil && asks.stage.Name == Authorization {
+			// Who is refused comes no further.
+			t.mu.Lock()
+			t.user = impersonated(t.user, newUser(u))
+			t.mu.Unlock()
+		}
 		return
 	}
 	// The library asks again: may who applies create what is not there?

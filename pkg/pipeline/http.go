@@ -115,11 +115,6 @@ func pastFilters(api http.Handler) http.Handler {
 			t.enterFilter("")
 			t.recorder.begin(t, audit.GetAuditIDTruncated(ctx))
 			t.recorder.link(t, req.Header.Get(causeHeader))
-			t.mu.Lock()
-			if u, ok := request.UserFrom(ctx); ok {
-				t.user = impersonated(t.user, newUser(u))
-			}
-			t.mu.Unlock()
 			mux := t.step(Mux, "")
 			defer mux.end("", "") // where no handler was found it goes on until here
 			ctx = context.WithValue(ctx, muxKey{}, mux)

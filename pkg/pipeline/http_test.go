@@ -113,6 +113,10 @@ func TestUserAndCredentials(t *testing.T) {
 	if diff := cmp.Diff(details, stage(t, r, pipeline.Authorization).Details); diff != "" {
 		t.Errorf("unexpected details (-want +got):\n%s", diff)
 	}
+	r, _ = s.do(t, call{request: "DELETE " + v1 + "/forbidden", header: http.Header{"Impersonate-User": {"bob"}, "Impersonate-Group": {"guests"}}})
+	if diff := cmp.Diff(want, r.User); r.Response.StoppedAt != pipeline.Authorization || diff != "" {
+		t.Errorf("unexpected user where it stopped at %s (-want +got):\n%s", r.Response.StoppedAt, diff)
+	}
 	if r, _ := s.do(t, call{request: "GET " + v1, header: http.Header{"Authorization": nil}}); r.User != nil {
 		t.Errorf("nobody is %v", r.User)
 	}

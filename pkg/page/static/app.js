@@ -65,8 +65,7 @@ function openTab(name) {
 }
 
 function drawSide() {
-  const tabs = { requests: ["tabRequests", () => list.element], send: ["tabSend", () => editor.element] };
-  if (lessons.length) tabs.lessons = ["tabLessons", () => lessonsElement];
+  const tabs = { requests: ["tabRequests", () => list.element], send: ["tabSend", () => editor.element], lessons: ["tabLessons", () => lessonsElement] };
   const bar = el("div", { class: "tabs", role: "tablist" }, Object.entries(tabs).map(([name, [key]]) =>
     el("button", {
       type: "button", role: "tab", "aria-selected": String(tab === name),

@@ -38,6 +38,15 @@ function scalar(value) {
   return isPlain ? value : JSON.stringify(value);
 }
 
+/** changedFields names what differs in the metadata, the spec and the status of
+ * two objects. */
+export function changedFields(before, after) {
+  return ["metadata", "spec", "status"].flatMap((part) => {
+    const [a, b] = [before[part] ?? {}, after[part] ?? {}];
+    return [...new Set([...Object.keys(a), ...Object.keys(b)])].filter((key) => JSON.stringify(a[key]) !== JSON.stringify(b[key]));
+  });
+}
+
 // Above this many pairs of lines the two texts just stand one after the other.
 const maxPairs = 4e6;
 

@@ -1,6 +1,7 @@
 // The drawing: the way in from left to right, the way back, and the controller's
 // loop below. What a request did not come by is drawn too, but faint.
 
+import { changedFields } from "./diff.js";
 import { el, arrowKeys, duration } from "./dom.js";
 import { t, pick } from "./text.js";
 
@@ -30,6 +31,12 @@ export function stagesAt(trace, place) {
 
 // The rest of an ID is in the panel.
 const shortIDs = (text) => text.replace(/\b([0-9a-f]{8})-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b/g, "$1…");
+
+// The end of the key, which tells the namespace and the name.
+const keyOf = (stage) => stage.details?.find((one) => one.name === "key")?.value.replace(/^.*\/(?=[^/]+\/[^/]+$)/, "…/");
+
+// How many changed fields a box names.
+const maxFields = 6;
 
 const total = (stages) => {
   const known = stages.filter((stage) => stage.durationMicroseconds !== undefined);
@@ -83,12 +90,21 @@ export class Drawing {
       el("span", { class: "name" }, pick(row.title), stages.length > 1 && el("span", { class: "count" }, ` ×${stages.length}`)),
       (isReplayed || time) && el("span", { class: "time" }, isReplayed && "↻ ", time),
       ["Refused", "Failed"].includes(outcome) && el("span", { class: "word" }, word),
-      subjects.map((subject) => el("span", { class: "subject", title: subject }, subject))));
+      subjects.map((subject) => el("span", { class: "subject", title: subject }, subject)),
+      this.fields(row, stages)));
+  }
+
+  /** fields are what was changed, where it is not the whole shape. */
+  fields(row, stages) {
+    if (!["Defaulting", "Merge", "MutatingAdmission", "Strategy"].includes(row.name)) return "";
+    const changed = stages.filter(({ before, after }) => before && after).flatMap(({ before, after }) => changedFields(before, after));
+    return changed.length > 0 && el("span", { class: "subject fields" }, `Δ ${[...new Set(changed)].slice(0, maxFields).join(" ")}${changed.length > maxFields ? " …" : ""}`);
   }
 
   /** subjects are which ones of several: plugins, calls, watches. */
   subjects(row, stages) {
     if (["filters", "mux", "controller"].includes(row.group) || row.name === "Decode") return [];
+    if (row.name === "Etcd") return [...new Set(stages.map(keyOf).filter(Boolean))];
     return [...new Set(stages.map((stage) => stage.subject?.replace("application/", "")).filter(Boolean))].slice(0, 3);
   }
 

@@ -1,5 +1,5 @@
 // All words of the page, one entry a line: English, then Chinese. Those of the
-// stages come from the server.
+// stages come from the server, those of the lessons stand there.
 
 export const texts = {
   title: ["API pipeline", "API 流水线"],
@@ -48,9 +48,9 @@ export const texts = {
   wayBack: ["The way back", "返回"],
   groupFilters: ["Filters", "过滤器 Filters"],
   groupMux: ["Mux", "路由 Mux"],
-  groupHandler: ["To the super version", "转换为 super version"],
+  groupHandler: ["To the super version", "转换为超级版本"],
   groupAdmission: ["Admission", "准入 Admission"],
-  groupRegistry: ["Registry", "Registry 与校验"],
+  groupRegistry: ["Registry", "注册表 Registry"],
   groupStorage: ["Storage", "存储"],
   answer: ["Answer", "响应"],
   loop: ["The controller's loop", "控制循环"],
@@ -63,7 +63,7 @@ export const texts = {
   loopRead: ["A read changes nothing, so the controller hears nothing of it.", "读请求不改变任何东西，控制器不会知道它。"],
   loopDryRun: ["A dry run is not written, so the controller hears nothing of it.", "试运行不会写入，控制器不会知道它。"],
   loopStopped: ["Nothing was written, so the controller hears nothing of it.", "没有写入任何东西，控制器不会知道它。"],
-  loopOwn: ["The controller's own status writes start no new pass.", "控制器自己写入状态，不会引起新的一轮。"],
+  loopOwn: ["What the controller writes itself starts no new pass.", "控制器自己的写入不会引起新的一轮。"],
   loopWaits: ["The controller has nothing to do about it, or has not come to it yet.", "控制器不需要为它做什么，或者还没有轮到它。"],
   waited: ["waited", "等待"],
   openTrace: ["its trace", "它的记录"],
@@ -97,6 +97,10 @@ export const texts = {
   sending: ["Sending…", "正在发送…"],
   sentAnswer: ["Answer {0}", "响应 {0}"],
   noTrace: ["Answered, but no trace came: another replica may have it, or nothing is recorded.", "已得到响应，但没有收到记录：可能在另一个副本上，或没有开启记录。"],
+  lessonDone: ["done", "已完成"],
+  lessonOpen: ["not yet", "尚未完成"],
+  lessonLook: ["Look at", "看这里"],
+  lessonDraft: ["Put it into the editor", "放入编辑器"],
   realThing: ["For the real thing, in a terminal:", "若要真正执行，请在终端运行："],
 };
 
