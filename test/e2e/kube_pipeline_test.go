@@ -30,17 +30,18 @@ func (c *cluster) testPipeline(t *testing.T) {
 	c.kubectl(t, "apply", "-k", c.overlay(t, "pipeline"))
 	o := newCloud(t)
 	namespace := c.newNamespace(t, "pipeline", nil)
-	flags := []string{"--pipeline-traces=256", "--etcd-prefix=/pipeline"}
-	replicas := []*replica{c.startReplica(t, o, flags...), c.startReplica(t, o, flags...)}
-	c.waitServed(t)
-	c.waitTraces(t)
-	// No namespace goes while a group is registered that nobody serves.
+	// When the replicas have ended, which would keep it: no namespace goes while a
+	// group is registered that nobody serves.
 	t.Cleanup(func() {
 		command := c.command(context.WithoutCancel(t.Context()), t.TempDir(), "kubectl", "delete", "apiservice", "v1alpha1.pipeline.samplecrd.k8s.io")
 		if output, err := command.CombinedOutput(); err != nil {
 			t.Errorf("%v: %s", err, output)
 		}
 	})
+	flags := []string{"--pipeline-traces=256", "--etcd-prefix=/pipeline"}
+	replicas := []*replica{c.startReplica(t, o, flags...), c.startReplica(t, o, flags...)}
+	c.waitServed(t)
+	c.waitTraces(t)
 
 	t.Run("Tree", func(t *testing.T) { c.testTree(t, namespace) })
 	t.Run("Readers", func(t *testing.T) { c.testReaders(t, namespace) })
