@@ -33,7 +33,8 @@ func (c *cluster) testPipeline(t *testing.T) {
 	// When the replicas have ended, which would keep it: no namespace goes while a
 	// group is registered that nobody serves.
 	t.Cleanup(func() {
-		command := c.command(context.WithoutCancel(t.Context()), t.TempDir(), "kubectl", "delete", "apiservice", "v1alpha1.pipeline.samplecrd.k8s.io")
+		command := c.command(context.WithoutCancel(t.Context()), t.TempDir(), "kubectl", "delete", "apiservice/v1alpha1.pipeline.samplecrd.k8s.io",
+			"clusterrole/network-apiserver:traces", "clusterrole/network-apiserver:pipeline", "clusterrolebinding/network-apiserver:pipeline")
 		if output, err := command.CombinedOutput(); err != nil {
 			t.Errorf("%v: %s", err, output)
 		}
