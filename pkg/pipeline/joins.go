@@ -69,20 +69,25 @@ func (r *Recorder) wrote(t *Trace, o Object) {
 		}
 		return
 	}
-	take := func(p *Pass) bool {
-		belongs := p.object.UID == o.UID && p.object.Generation == o.Generation && !older(p.object.Version, o.Version)
-		if belongs {
-			r.attach(t, p)
-		}
-		return belongs
+	belongs := func(p *Pass) bool {
+		return p.object.UID == o.UID && p.object.Generation == o.Generation && !older(p.object.Version, o.Version)
 	}
-	r.joins.passes = slices.DeleteFunc(r.joins.passes, take)
+	r.joins.passes = slices.DeleteFunc(r.joins.passes, func(p *Pass) bool {
+		if !belongs(p) {
+			return false
+		}
+		if own := p.trace; own != nil {
+			own.cause = t.name
+		}
+		r.attach(t, p)
+		return true
+	})
 	// Until now they seemed to follow from the write before.
 	if before := r.joins.cause(o); before != nil && before != t {
-		rest := slices.DeleteFunc(before.passes, take)
-		if len(rest) < len(before.passes) {
-			before.passes = rest
-			r.touch(before)
+		for _, p := range slices.Clone(before.passes) {
+			if belongs(p) {
+				r.attach(t, p)
+			}
 		}
 	}
 	t.wroteTo = append(t.wroteTo, o.UID)
@@ -129,13 +134,12 @@ func (r *Recorder) deliver(t *Trace, d delivery) {
 	r.touch(t)
 }
 
-// attach gives a pass to the write that caused it; from its own first write, if
-// that was known earlier.
+// attach gives a pass to the write that caused it, and takes it from where it
+// was.
 func (r *Recorder) attach(t *Trace, p *Pass) {
-	if own := p.trace; own != nil {
-		own.passes = slices.DeleteFunc(own.passes, func(other *Pass) bool { return other == p })
-		own.cause = t.name
-		r.touch(own)
+	if was := p.trace; was != nil {
+		was.passes = slices.DeleteFunc(was.passes, func(other *Pass) bool { return other == p })
+		r.touch(was)
 	}
 	p.trace = t
 	if len(t.passes) >= maxPasses {

@@ -171,3 +171,23 @@ func TestLink(t *testing.T) {
 		}
 	}
 }
+
+// A write that changes no spec is known later than the passes that follow from
+// it: all of them move to it, and the write before has no cause for that.
+func TestPassesMoveToTheirWrite(t *testing.T) {
+	r := newRecorder(9)
+	before := begun(r, "before")
+	r.wrote(before, object("uid", 2, "9"))
+	for _, result := range []string{"one", "two", "three"} {
+		r.look(t, object("uid", 2, "11"), result)
+	}
+	after := begun(r, "after")
+	r.wrote(after, object("uid", 2, "11"))
+	if diff := cmp.Diff([]string{"one", "two", "three"}, results(r.Get(after.done().name))); diff != "" {
+		t.Errorf("passes of the write (-want +got):\n%s", diff)
+	}
+	record := r.Get(before.done().name)
+	if len(record.Passes) > 0 || record.Cause != "" {
+		t.Errorf("the write before has %d passes and cause %q, want neither", len(record.Passes), record.Cause)
+	}
+}

@@ -47,7 +47,7 @@ type Options struct {
 // and those that record do nothing on a nil Recorder.
 type Recorder struct {
 	Options
-	replica string
+	replica string // tells this server from others
 	routes  atomic.Pointer[restful.Container]
 
 	mu      sync.Mutex
@@ -84,9 +84,6 @@ func NewRecorder(o Options) *Recorder {
 	r.first = r.version
 	return r
 }
-
-// Replica tells this server from others: host name and process.
-func (r *Recorder) Replica() string { return r.replica }
 
 // Get returns the trace of that name, or nil.
 func (r *Recorder) Get(name string) *Record {

@@ -224,9 +224,6 @@ func (t *Trace) callEtcd(call string) *step {
 	return s
 }
 
-// beginEncoding begins to make bytes of what is to be stored.
-func (t *Trace) beginEncoding() *step { return t.step(StorageEncoding, "") }
-
 func (t *Trace) toStore(obj runtime.Object) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

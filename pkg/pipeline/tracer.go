@@ -107,7 +107,7 @@ func (s *span) AddEvent(name string, options ...trace.EventOption) {
 	case "Conversion done":
 		s.inner.end(Passed, "")
 	case "About to Encode":
-		s.inner = s.trace.beginEncoding()
+		s.inner = s.trace.step(StorageEncoding, "")
 	case "Encode failed", "TransformToStorage failed":
 		s.inner.end(Failed, eventAttribute(options, "err"))
 	case "TransformToStorage succeeded":
