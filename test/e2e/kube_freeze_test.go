@@ -170,8 +170,14 @@ func newLateCloud(t *testing.T, o *cloud) *lateCloud {
 			t.Error(err)
 		}
 		<-l.delivered
-		// It was sent: whether somebody waits for the answer makes no difference.
+		// It was sent: whether somebody waits for the answer makes no difference,
+		// nor that its token has ended since.
 		r = r.WithContext(context.WithoutCancel(r.Context()))
+		token, err := o.token(r.Context(), osCloud)
+		if err != nil {
+			t.Error(err)
+		}
+		r.Header.Set("X-Auth-Token", token)
 		r.Body = io.NopCloser(bytes.NewReader(body))
 		answer := httptest.NewRecorder()
 		proxy.ServeHTTP(answer, r)
