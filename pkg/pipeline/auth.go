@@ -51,6 +51,10 @@ func (a authenticator) AuthenticateRequest(req *http.Request) (*genericauthentic
 	return response, ok, err
 }
 
+// webSocketToken begins a subprotocol that is a token: a browser can't set the
+// header for one.
+const webSocketToken = "base64url.bearer.authorization.k8s.io."
+
 // credentials tells what a request shows of who sends it, and nothing of what
 // is in it.
 func credentials(req *http.Request) (kinds []string) {
@@ -61,7 +65,8 @@ func credentials(req *http.Request) (kinds []string) {
 	case certificate:
 		kinds = append(kinds, "client certificate")
 	}
-	if scheme, _, _ := strings.Cut(req.Header.Get("Authorization"), " "); strings.EqualFold(scheme, "Bearer") {
+	scheme, _, _ := strings.Cut(req.Header.Get("Authorization"), " ")
+	if strings.EqualFold(scheme, "Bearer") || strings.Contains(strings.Join(req.Header["Sec-Websocket-Protocol"], ","), webSocketToken) {
 		kinds = append(kinds, "bearer token")
 	}
 	if len(kinds) == 0 {

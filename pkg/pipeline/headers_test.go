@@ -23,6 +23,8 @@ func TestCredentials(t *testing.T) {
 		"none":                                  {nil, false, []string{"none"}},
 		"token":                                 {http.Header{"Authorization": {"Bearer secret"}}, false, []string{token}},
 		"token, as others write it":             {http.Header{"Authorization": {"bearer secret"}}, false, []string{token}},
+		"token of a WebSocket":                  {http.Header{"Sec-Websocket-Protocol": {"one", "two, base64url.bearer.authorization.k8s.io.c2VjcmV0"}}, false, []string{token}},
+		"WebSocket without a token":             {http.Header{"Sec-Websocket-Protocol": {"base64.binary.k8s.io"}}, false, []string{"none"}},
 		"password":                              {http.Header{"Authorization": {"Basic secret"}}, false, []string{"none"}},
 		"certificate":                           {nil, true, []string{certificate}},
 		"front proxy":                           {http.Header{"X-Remote-User": {"alice"}}, true, []string{frontProxy}},

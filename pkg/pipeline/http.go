@@ -1,8 +1,10 @@
 package pipeline
 
 import (
+	"bufio"
 	"context"
 	"io"
+	"net"
 	"net/http"
 	"net/url"
 	"regexp"
@@ -169,10 +171,20 @@ func (a *answer) WriteHeader(code int) {
 	a.ResponseWriter.WriteHeader(code)
 }
 
+// Hijack gives the connection away: what is answered then goes past the server.
+func (a *answer) Hijack() (net.Conn, *bufio.ReadWriter, error) {
+	conn, buffered, err := http.NewResponseController(a.ResponseWriter).Hijack()
+	if err == nil {
+		a.begin(http.StatusSwitchingProtocols)
+	}
+	return conn, buffered, err
+}
+
 func (a *answer) begin(code int) {
 	a.t.mu.Lock()
 	defer a.t.mu.Unlock()
-	if a.t.response.Code != 0 || code < http.StatusOK {
+	informs := code < http.StatusOK && code != http.StatusSwitchingProtocols
+	if a.t.response.Code != 0 || informs {
 		return
 	}
 	a.t.response.Code = code

@@ -133,6 +133,39 @@ func TestAWatchIsToldOfAWrite(t *testing.T) {
 	}
 }
 
+// A watch over a WebSocket takes the connection away from the server, which then
+// writes no answer that could be noted.
+func TestAWatchOverAWebSocket(t *testing.T) {
+	s := startServer(t, options{})
+	watching := s.send(t, call{request: "GET " + v1 + "?watch=true&resourceVersion=1", header: http.Header{
+		"Connection": {"Upgrade"}, "Upgrade": {"websocket"}, "Origin": {s.url},
+		"Sec-Websocket-Version": {"13"}, "Sec-Websocket-Key": {"MDEyMzQ1Njc4OWFiY2RlZg=="},
+	}})
+	id := s.current
+	defer watching.Body.Close()
+	if watching.StatusCode != http.StatusSwitchingProtocols {
+		t.Fatalf("the server answers %s", watching.Status)
+	}
+	if write, answer := s.do(t, call{request: "POST " + v1, contentType: yamlType, body: newNetwork("a", "", "")}); write.Response.Code != http.StatusCreated {
+		t.Fatal(answer)
+	}
+	for event, part := "", make([]byte, 1024); !strings.Contains(event, `"type":"ADDED"`); {
+		n, err := watching.Body.Read(part)
+		if err != nil {
+			t.Fatal(err)
+		}
+		event += string(part[:n])
+	}
+	watching.Body.Close()
+	r := s.trace(t, id)
+	if diff := cmp.Diff(pipeline.Response{Code: http.StatusSwitchingProtocols, ContentType: jsonType, Duration: r.Response.Duration}, r.Response); diff != "" {
+		t.Errorf("unexpected answer (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff([]pipeline.Detail{{Name: "ADDED", Value: "1"}}, stage(t, r, pipeline.Watch).Details); diff != "" {
+		t.Errorf("unexpected events (-want +got):\n%s", diff)
+	}
+}
+
 // inOrder tells that all of want are in got, in their order.
 func inOrder(want, got []string) bool {
 	for _, name := range got {
