@@ -64,6 +64,11 @@ test-kube: kube-build ## Test that control plane itself (2 minutes).
 e2e: kube-build build ## Drive the server behind a real kube-apiserver (9 minutes).
 	go test -race -count=1 -timeout 25m -tags kube -run '^TestKube' ./test/e2e
 
+.PHONY: freeze-full
+freeze-full: export FREEZE_FULL = 1
+freeze-full: kube-build build ## Freeze the leader, and see what was too much removed (12 minutes).
+	go test -race -count=1 -timeout 25m -tags kube -v -run '^TestKube$$/^FrozenLeader$$' ./test/e2e
+
 .PHONY: browser
 browser: build kubectl ## Test the pipeline page in a real browser (3 minutes).
 	go test -race -count=1 -timeout 10m -parallel 4 -tags browser ./test/browser

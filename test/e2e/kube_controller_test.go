@@ -14,6 +14,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+
+	samplecrdv1 "github.com/samplecrd/network-apiserver/pkg/apis/samplecrd/v1"
+	"github.com/samplecrd/network-apiserver/pkg/controller/network"
+	typedv1 "github.com/samplecrd/network-apiserver/pkg/generated/clientset/versioned/typed/samplecrd/v1"
 )
 
 // testController runs network-controller outside of a server that has no
@@ -60,6 +64,7 @@ func (c *cluster) testController(t *testing.T) {
 	if holder := c.leader(t).HolderIdentity; holder == nil || *holder == "" {
 		t.Error("nobody holds the Lease")
 	}
+	c.testRights(t, o, networks)
 	if err := networks.DeleteCollection(t.Context(), metav1.DeleteOptions{}, metav1.ListOptions{}); err != nil {
 		t.Fatal(err)
 	}
@@ -75,6 +80,25 @@ func (c *cluster) testController(t *testing.T) {
 	if strings.Contains(r.log.String(), "Starting Network control loop") {
 		t.Error("a server with --controller=false has run the controller")
 	}
+}
+
+// testRights has network-controller use what else its role gives.
+func (c *cluster) testRights(t *testing.T, o *cloud, networks typedv1.NetworkInterface) {
+	t.Helper()
+	const namespace = "outside"
+	c.repeatEvent(t, namespace)
+	converge(t, networks)
+	c.kubectl(t, "annotate", "deployment", "deployed", "--namespace="+namespace, samplecrdv1.AnnotationNetwork+"-")
+	c.kubectl(t, "wait", "network", "deployed", "--namespace="+namespace, "--for=delete", "--timeout=1m")
+	c.kubectl(t, "delete", "deployment", "deployed", "--namespace="+namespace)
+
+	c.putSecret(t, namespace, o, "other")
+	c.kubectl(t, "create", "rolebinding", network.CredentialsBinding, "--namespace="+namespace,
+		"--clusterrole="+network.CredentialsRole, "--serviceaccount="+serverNamespace+":"+outsideAccount)
+	if _, err := networks.Create(t.Context(), withLab(newTestNetwork("lab", "10.0.0.0/24")), metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	c.checkNetworks(t, o, networks)
 }
 
 const outsideAccount = "network-controller"

@@ -15,10 +15,12 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	coordinationv1 "k8s.io/api/coordination/v1"
@@ -30,7 +32,7 @@ import (
 // networks, until another leads and has made them all. What the first one had
 // sent arrives only then, and it is continued: it must know at once that it
 // leads no more. The networks that its late requests make are the only surplus,
-// and are reported; their removal, after ten minutes, is shown by unit tests.
+// and are reported; FREEZE_FULL has it wait until they are removed.
 func (c *cluster) testFrozenLeader(t *testing.T) {
 	const before, during = 6, 6 // fewer than are worked on at once
 	o := newCloud(t)
@@ -96,6 +98,17 @@ func (c *cluster) testFrozenLeader(t *testing.T) {
 	c.checkNetworks(t, o, networks, surplus...)
 	t.Logf("%d networks of late requests are surplus, and reported; what the first leader wrote was answered with %v", len(surplus), refused)
 
+	if os.Getenv("FREEZE_FULL") != "" {
+		began := time.Now()
+		o.waitGone(t, surplus)
+		t.Logf("%v later the surplus is gone", time.Since(began).Round(time.Second))
+		surplus = nil
+		if diff := cmp.Diff(want, converge(t, networks)); diff != "" {
+			t.Errorf("after the surplus was removed the Networks are (-before +after):\n%s", diff)
+		}
+		c.checkNetworks(t, o, networks)
+	}
+
 	// The first one leads again when the second is gone.
 	c.balancer.add(first.port)
 	second.stop(t)
@@ -104,6 +117,24 @@ func (c *cluster) testFrozenLeader(t *testing.T) {
 	c.waitServed(t)
 	createNetwork(t, networks, "after")
 	c.checkNetworks(t, o, networks, surplus...)
+}
+
+// surplusDeadline is how long it takes at most until surplus is gone: it is left
+// alone for ten minutes.
+const surplusDeadline = 15 * time.Minute
+
+// waitGone waits until nothing in Neutron has one of these ids.
+func (c *cloud) waitGone(t *testing.T, ids []string) {
+	t.Helper()
+	var left []string
+	err := wait.PollUntilContextTimeout(t.Context(), time.Second, surplusDeadline, true, func(context.Context) (bool, error) {
+		there := c.resources(t)
+		left = slices.DeleteFunc(slices.Clone(ids), func(id string) bool { return there[id] == nil })
+		return len(left) == 0, nil
+	})
+	if err != nil {
+		t.Fatalf("after %v these are still in Neutron: %v", surplusDeadline, left)
+	}
 }
 
 // leader returns who holds the Lease, and since when.

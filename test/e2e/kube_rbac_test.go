@@ -151,6 +151,20 @@ func asked(openStack samplecrdv1.OpenStack) *samplecrdv1.Network {
 // Secret right, and to count an Event that comes again.
 func (c *cluster) testSeldom(t *testing.T, namespace string) {
 	c.kubectl(t, "patch", "secret", "network-apiserver-serving", "--namespace="+serverNamespace, "--patch", `{"stringData":{"tls.crt":"damaged"}}`)
+	defer c.kubectl(t, "delete", "deployment", "deployed", "--namespace="+namespace)
+	c.repeatEvent(t, namespace)
+	if _, err := waitFor(t.Context(), func(ctx context.Context) bool {
+		secret, err := c.kube.CoreV1().Secrets(serverNamespace).Get(ctx, "network-apiserver-serving", metav1.GetOptions{})
+		return err == nil && string(secret.Data[corev1.TLSCertKey]) != "damaged"
+	}); err != nil {
+		t.Errorf("the damaged Secret stays: %v", err)
+	}
+}
+
+// repeatEvent has the same happen to a Deployment, deployed, again and again:
+// its Network is deleted, and made anew.
+func (c *cluster) repeatEvent(t *testing.T, namespace string) {
+	t.Helper()
 	c.apply(t, `apiVersion: apps/v1
 kind: Deployment
 metadata:
@@ -164,7 +178,6 @@ spec:
     metadata: {labels: {app: deployed}}
     spec: {containers: [{name: any, image: any}]}
 `)
-	defer c.kubectl(t, "delete", "deployment", "deployed", "--namespace="+namespace)
 	networks := c.networks.SamplecrdV1().Networks(namespace)
 	made := func(before types.UID) (uid types.UID) {
 		t.Helper()
@@ -191,12 +204,6 @@ spec:
 		return err == nil && slices.ContainsFunc(events.Items, func(event eventsv1.Event) bool { return event.Series != nil })
 	}); err != nil {
 		t.Errorf("the second event of the same kind is not counted: %v\n%s", err, c.kubectl(t, "get", "events", "--namespace="+namespace, "-o", "yaml"))
-	}
-	if _, err := waitFor(t.Context(), func(ctx context.Context) bool {
-		secret, err := c.kube.CoreV1().Secrets(serverNamespace).Get(ctx, "network-apiserver-serving", metav1.GetOptions{})
-		return err == nil && string(secret.Data[corev1.TLSCertKey]) != "damaged"
-	}); err != nil {
-		t.Errorf("the damaged Secret stays: %v", err)
 	}
 }
 
