@@ -9,6 +9,7 @@ import (
 	"context"
 	"fmt"
 	"net/netip"
+	"sync/atomic"
 
 	"github.com/gophercloud/gophercloud/v2"
 	"github.com/gophercloud/gophercloud/v2/openstack/networking/v2/networks"
@@ -21,7 +22,8 @@ type Client struct {
 	service  *gophercloud.ServiceClient
 	place    Place
 	identity string
-	secrets  []string // that no error text may hold
+	secrets  []string    // that no error text may hold
+	refused  atomic.Bool // the credentials do not serve any more
 }
 
 // New returns a client and makes no request. The error names every option that

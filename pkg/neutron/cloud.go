@@ -48,18 +48,17 @@ func NewCloud(o CloudOptions) *Cloud {
 
 // NewStaticCloud returns a cloud whose client is there already.
 func NewStaticCloud(client *Client) *Cloud {
-	c := &Cloud{}
-	c.client.Store(client)
-	return c
+	return &Cloud{connect: func(context.Context) (*Client, error) { return client, nil }}
 }
 
 // Client returns the one client of the cloud. Who asks while a first one is
 // being made shares it, or its error: behind a Keystone that hangs everybody
 // waits once. The error is an *Error, of class Unauthorized if the credentials
 // are wrong or can't be read, else Transient; the next call tries again, with
-// clouds.yaml read anew.
+// clouds.yaml read anew. So does who asks after the client was refused: other
+// credentials may be in there now.
 func (c *Cloud) Client(ctx context.Context) (*Client, error) {
-	if client := c.client.Load(); client != nil {
+	if client := c.client.Load(); client != nil && !client.refused.Load() {
 		return client, nil
 	}
 	made := c.dialing.DoChan("", func() (any, error) {

@@ -302,6 +302,38 @@ func TestDeletedCredentialIsUnauthorized(t *testing.T) {
 	}
 }
 
+func TestCloudIsOpenedAgainWithOtherCredentials(t *testing.T) {
+	k, authURL := newKeystone(t)
+	k.lifetime = -time.Minute // expired when it comes
+	useCloudsYAML(t, authURL)
+	cloud := neutron.NewCloud(neutron.CloudOptions{Name: "mine"})
+	client, err := cloud.Client(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	k.status.Store(http.StatusNotFound) // the application credential was replaced
+	for _, try := range []func() error{
+		func() error { _, err := client.ListNetworks(t.Context(), neutron.NetworkFilter{}); return err },
+		func() error { _, err := cloud.Client(t.Context()); return err },
+	} {
+		if err := try(); neutron.ClassOf(err) != neutron.Unauthorized {
+			t.Errorf("class %s of %v, want %s", neutron.ClassOf(err), err, neutron.Unauthorized)
+		}
+	}
+	k.status.Store(0)
+	k.lifetime = time.Hour
+	useCloudsYAML(t, authURL, with("interface: internal"))
+	if client, err = cloud.Client(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(neutron.Place{ProjectID: cloudProject, Region: "South"}, client.Place()); diff != "" {
+		t.Errorf("place (-want +got):\n%s", diff)
+	}
+	if _, err := client.ListNetworks(t.Context(), neutron.NetworkFilter{}); err != nil {
+		t.Error(err)
+	}
+}
+
 // Behind an identity service that hangs, workers must not wait one after the
 // other.
 func TestCloudIsOpenedOnceForAllWhoWait(t *testing.T) {

@@ -141,7 +141,11 @@ func (c *Client) failure(what call, err error) error {
 	if err == nil {
 		return nil
 	}
-	return c.classed(what, err)
+	e := c.classed(what, err)
+	if e.Class == Unauthorized {
+		c.refused.Store(true)
+	}
+	return e
 }
 
 // classed classes err by NeutronError.type.
