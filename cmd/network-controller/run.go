@@ -75,10 +75,12 @@ func control(ctx context.Context, o *options, _ io.Writer) error {
 	if err := controllers.Prepare(); err != nil {
 		return err
 	}
+	ctx, stop := context.WithCancel(ctx)
 	factory.Start(ctx.Done())
 	kubeFactory.Start(ctx.Done())
 	defer kubeFactory.Shutdown()
 	defer factory.Shutdown()
+	defer stop() // what is shut down ends by it, after an error too
 	return controllers.Run(ctx)
 }
 
