@@ -42,7 +42,7 @@ type Presence struct {
 	clock  clock.PassiveClock
 
 	absent  atomic.Bool
-	present time.Time // when a holder was last seen, or last could not be looked for
+	present time.Time // when a holder was last seen, or could not be looked for while one was taken to run
 }
 
 // NewPresence returns one that takes a controller to run until Watch has seen
@@ -77,7 +77,9 @@ func (p *Presence) look(ctx context.Context) {
 	switch {
 	case apierrors.IsNotFound(err):
 	case err != nil: // nothing new is known
-		p.present = now
+		if p.Running() {
+			p.present = now
+		}
 		return
 	case ptr.Deref(lease.Spec.HolderIdentity, "") == "" || lease.Spec.RenewTime == nil:
 	case lease.Spec.RenewTime.Add(time.Duration(ptr.Deref(lease.Spec.LeaseDurationSeconds, 0)) * time.Second).After(now):

@@ -49,6 +49,7 @@ func TestPresence(t *testing.T) {
 		{name: "another took it", lease: func() *coordinationv1.Lease { return renewed("two", time.Second) }, want: true},
 		{name: "it was let go", after: time.Hour, lease: func() *coordinationv1.Lease { return renewed("", 0) }, want: false},
 		{name: "who can't look knows nothing new", after: time.Hour, failure: errors.New("no route"), want: false},
+		{name: "and when it can look again, there still is none", after: presencePoll, want: false},
 		{name: "one is there again", lease: func() *coordinationv1.Lease { return renewed("one", 0) }, want: true},
 		{name: "who can't look does not claim that there is none", after: time.Hour, failure: errors.New("no route"), want: true},
 		{name: "nor does he in the minute after that", after: 59 * time.Second, want: true},
