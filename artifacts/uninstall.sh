@@ -6,12 +6,19 @@
 #
 #   uninstall.sh OVERLAY      artifacts/overlays/self-registered, for example
 #
-# Networks with deletionPolicy Retain leave what they made in Neutron.
+# Deployments lose the annotation that asks for a Network: each would get its own
+# again. Networks with deletionPolicy Retain leave what they made in Neutron.
 set -euo pipefail
 overlay=${1:?usage: uninstall.sh OVERLAY}
 
+kubectl annotate deployments --all --all-namespaces samplecrd.k8s.io/network- >/dev/null
 echo "Deleting all Networks and waiting until Neutron is empty of them" >&2
 kubectl delete networks.samplecrd.k8s.io --all --all-namespaces --timeout="${TIMEOUT:-10m}"
+left=$(kubectl get networks.samplecrd.k8s.io --all-namespaces)
+if [[ -n $left ]]; then
+	printf 'Made meanwhile, and would be left in Neutron. Find out by whom, and run this again:\n%s\n' "$left" >&2
+	exit 1
+fi
 kubectl delete deployment network-apiserver --namespace=network-apiserver --cascade=foreground --ignore-not-found
 kubectl delete apiservice v1.samplecrd.k8s.io v2alpha1.samplecrd.k8s.io v1alpha1.pipeline.samplecrd.k8s.io --ignore-not-found
 kubectl delete -k "$overlay" --ignore-not-found

@@ -30,6 +30,15 @@ func (c *cluster) testUninstall(t *testing.T) {
 	for _, name := range []string{"a", "b", "c"} {
 		createNetwork(t, networks, name)
 	}
+	// Deployments would get theirs again.
+	for _, name := range []string{"asks", "asks-not"} {
+		c.kubectl(t, "create", "deployment", name, "--image=any", "--replicas=0", "-n", namespace)
+	}
+	c.kubectl(t, "annotate", "deployment", "asks", "-n", namespace, samplecrdv1.AnnotationNetwork+"=true")
+	until(t, "the Deployment has a Network", func(ctx context.Context) error {
+		_, err := networks.Get(ctx, "asks", metav1.GetOptions{})
+		return err
+	})
 	converge(t, networks)
 	if len(cloud.resources(t)) == len(nothing) || len(c.ours(t)) == 0 {
 		t.Fatal("there is nothing to leave behind")
