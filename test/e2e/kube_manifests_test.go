@@ -5,7 +5,9 @@ package e2e
 import (
 	"context"
 	"crypto/tls"
+	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"os"
 	"os/exec"
@@ -21,6 +23,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/util/cert"
 	"sigs.k8s.io/yaml"
@@ -146,10 +149,19 @@ func (c *cluster) tryPod(t *testing.T, template corev1.PodTemplateSpec) error {
 	return err
 }
 
-// tryFlags shows that the program knows all the flags.
+// tryFlags shows that the program knows all the flags. None is there twice, as
+// is what an overlay puts in the wrong place.
 func (c *cluster) tryFlags(t *testing.T, template corev1.PodTemplateSpec) {
 	t.Helper()
 	container := template.Spec.Containers[0]
+	given := sets.New[string]()
+	for _, arg := range container.Args {
+		flag, _, _ := strings.Cut(arg, "=")
+		if given.Has(flag) {
+			t.Errorf("%s is given %s twice: %q", container.Name, flag, container.Args)
+		}
+		given.Insert(flag)
+	}
 	name := "network-apiserver"
 	switch {
 	case len(container.Command) > 0:
@@ -173,10 +185,11 @@ func (c *cluster) testEtcdTLS(t *testing.T) {
 	here := strings.NewReplacer("/etc/etcd-tls", serverTLS, "/var/lib/etcd", dataDir(t), "0.0.0.0", "127.0.0.1",
 		"2379", strconv.Itoa(client), "2380", strconv.Itoa(peer), "2381", strconv.Itoa(metrics))
 	var flags []string
-	for _, flag := range podTemplates(t, c.kubectl(t, "kustomize", absolute(t, "../../artifacts/overlays/self-registered")))["etcd"].Spec.Containers[0].Args {
+	templates := podTemplates(t, c.kubectl(t, "kustomize", absolute(t, "../../artifacts/overlays/self-registered")))
+	for _, flag := range templates["etcd"].Spec.Containers[0].Args {
 		flags = append(flags, here.Replace(flag))
 	}
-	startEtcd(t, metrics, flags...)
+	etcd := startEtcd(t, metrics, flags...)
 
 	roots, err := cert.NewPool(filepath.Join(clientTLS, "ca.crt"))
 	if err != nil {
@@ -211,9 +224,41 @@ func (c *cluster) testEtcdTLS(t *testing.T) {
 			}
 		})
 	}
+	behind := *c
+	behind.vars = maps.Clone(c.vars)
+	behind.vars["ETCD_SERVERS"] = fmt.Sprintf("https://127.0.0.1:%d", client)
+	behind.vars["ETCD_CAFILE"] = filepath.Join(clientTLS, "ca.crt")
+	behind.vars["ETCD_CERTFILE"], behind.vars["ETCD_KEYFILE"] = filepath.Join(clientTLS, "tls.crt"), filepath.Join(clientTLS, "tls.key")
+	r := behind.startReplica(t, newCloud(t))
+	etcd.stop(t)
+	checkProbes(t, r, templates["network-apiserver"].Spec.Containers[0])
 }
 
-func startEtcd(t *testing.T, metrics int, flags ...string) {
+// checkProbes has the server lose its etcd: then it is not ready, but nobody is
+// to kill it.
+func checkProbes(t *testing.T, r *replica, container corev1.Container) {
+	t.Helper()
+	client := newProbe()
+	defer client.CloseIdleConnections()
+	until(t, "the server is not ready without etcd", func(ctx context.Context) error {
+		response, err := probe(ctx, client, r.port, container.ReadinessProbe.HTTPGet.Path)
+		if err == nil && response.StatusCode == http.StatusOK {
+			err = errors.New("it is")
+		}
+		return err
+	})
+	for what, p := range map[string]*corev1.Probe{"startup": container.StartupProbe, "liveness": container.LivenessProbe} {
+		response, err := probe(t.Context(), client, r.port, p.HTTPGet.Path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if response.StatusCode != http.StatusOK {
+			t.Errorf("without etcd the probe of its %s is answered %s", what, response.Status)
+		}
+	}
+}
+
+func startEtcd(t *testing.T, metrics int, flags ...string) *server {
 	t.Helper()
 	command := exec.CommandContext(context.WithoutCancel(t.Context()), absolute(t, "../../bin/etcd"), flags...)
 	command.Env = []string{}
@@ -248,6 +293,7 @@ func startEtcd(t *testing.T, metrics int, flags ...string) {
 	if err != nil {
 		t.Fatalf("etcd is not ready: %v", err)
 	}
+	return etcd
 }
 
 func putKey(t *testing.T, client *http.Client, port int) error {
