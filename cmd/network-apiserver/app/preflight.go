@@ -71,6 +71,7 @@ func (o *Options) checkPlugins(ctx context.Context, clients kubernetes.Interface
 				if !slices.ContainsFunc(served[gv], func(r metav1.APIResource) bool { return r.Name == resource.Resource }) {
 					klog.InfoS("Admission plugin is off: the cluster does not serve what it goes by", "plugin", plugin, "resource", resource)
 					o.Admission.DefaultOffPlugins.Insert(plugin)
+					o.Admission.EnablePlugins = slices.DeleteFunc(o.Admission.EnablePlugins, func(on string) bool { return on == plugin })
 					break
 				}
 				for _, verb := range []string{"list", "watch"} {

@@ -1,6 +1,7 @@
 package app
 
 import (
+	"slices"
 	"testing"
 	"testing/synctest"
 
@@ -44,13 +45,18 @@ func newKube(unserved, forbidden sets.Set[string]) *fake.Clientset {
 func TestCheckPlugins(t *testing.T) {
 	for name, tc := range map[string]struct {
 		unserved, forbidden sets.Set[string]
-		disabled            []string
+		disabled, enabled   []string
 		wantOff             []string
 		wantErr             string
 	}{
 		"all plugins are on where all is served and allowed": {},
 		"a plugin is off where the cluster does not serve its policies": {
 			unserved: sets.New("mutatingadmissionpolicies"),
+			wantOff:  []string{"MutatingAdmissionPolicy"},
+		},
+		"it is off where somebody switched it on": {
+			unserved: sets.New("mutatingadmissionpolicies"),
+			enabled:  []string{"MutatingAdmissionPolicy", "ResourceQuota"},
 			wantOff:  []string{"MutatingAdmissionPolicy"},
 		},
 		"it is off where only the bindings are missing": {
@@ -82,7 +88,7 @@ func TestCheckPlugins(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				o := NewOptions()
 				before := o.Admission.DefaultOffPlugins.Clone()
-				o.Admission.DisablePlugins = tc.disabled
+				o.Admission.DisablePlugins, o.Admission.EnablePlugins = tc.disabled, slices.Clone(tc.enabled)
 				message := ""
 				if err := o.checkPlugins(t.Context(), newKube(tc.unserved, tc.forbidden)); err != nil {
 					message = err.Error()
@@ -93,6 +99,10 @@ func TestCheckPlugins(t *testing.T) {
 				off := sets.List(o.Admission.DefaultOffPlugins.Difference(before))
 				if diff := cmp.Diff(tc.wantOff, off); diff != "" && len(tc.wantOff)+len(off) > 0 {
 					t.Errorf("plugins that were switched off (-want +got):\n%s", diff)
+				}
+				stay := sets.New(tc.enabled...).Delete(tc.wantOff...)
+				if on := sets.New(o.Admission.EnablePlugins...); !on.Equal(stay) {
+					t.Errorf("plugins that stay on are %v, want %v", sets.List(on), sets.List(stay))
 				}
 			})
 		})
