@@ -55,7 +55,9 @@ func (f *finder) find(ctx context.Context, id string) (*v1alpha1.RequestTrace, e
 		}
 	}
 	if apierrors.IsNotFound(last) {
-		return nil, fmt.Errorf("no server that was reached has a trace of request %s: each keeps its own, and only the last", id)
+		missing := notFound(id)
+		missing.ErrStatus.Message = fmt.Sprintf("no server that was reached has a trace of request %s: each keeps its own, and only the last", id)
+		return nil, missing
 	}
 	return nil, fmt.Errorf("looking for the trace of request %s: %w", id, last)
 }
@@ -115,7 +117,7 @@ func (f *finder) search(ctx context.Context, auditID string) (*v1alpha1.RequestT
 	return nil, notFound(auditID)
 }
 
-func notFound(id string) error {
+func notFound(id string) *apierrors.StatusError {
 	return apierrors.NewNotFound(v1alpha1.Resource("requesttraces"), id)
 }
 

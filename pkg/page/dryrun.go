@@ -23,8 +23,9 @@ import (
 const (
 	// maxBody bounds what is sent on, in bytes.
 	maxBody = 64 << 10
-	// manager owns the fields that the page sends.
-	manager = "pipeline-page"
+	// manager is that of kubectl apply --server-side: an apply is refused here if
+	// the command that the page shows for the real thing would be, and only then.
+	manager = "kubectl"
 )
 
 // sent is the answer to a dry run.

@@ -55,7 +55,7 @@ const created = `{"apiVersion":"samplecrd.k8s.io/v1","kind":"Network"}`
 
 func TestDryRun(t *testing.T) {
 	const networks = "/apis/samplecrd.k8s.io/v1/namespaces/default/networks"
-	query := url.Values{"dryRun": {"All"}, "fieldManager": {"pipeline-page"}, "fieldValidation": {"Strict"}}
+	query := url.Values{"dryRun": {"All"}, "fieldManager": {"kubectl"}, "fieldValidation": {"Strict"}}
 	elsewhere := strings.NewReplacer("{name: net}", "{name: net, namespace: team}", "/v1", "/v2alpha1").Replace(network)
 	inJSON := `{"apiVersion":"samplecrd.k8s.io/v1","kind":"Network","metadata":{"name":"net"}}`
 	for name, tc := range map[string]struct {

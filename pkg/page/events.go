@@ -26,7 +26,6 @@ const (
 // summary is what the list shows of a trace.
 type summary struct {
 	Name                 string                     `json:"name"`
-	ResourceVersion      string                     `json:"resourceVersion"`
 	StartTime            metav1.MicroTime           `json:"startTime"`
 	Verb                 string                     `json:"verb"`
 	Version              string                     `json:"version"`
@@ -50,7 +49,7 @@ type summary struct {
 
 func summarize(t *pipelinev1alpha1.RequestTrace) summary {
 	s := summary{
-		Name: t.Name, ResourceVersion: t.ResourceVersion, StartTime: t.StartTime,
+		Name: t.Name, StartTime: t.StartTime,
 		Verb: t.Request.Verb, Version: t.Request.APIVersion, Resource: t.Request.Resource, Subresource: t.Request.Subresource,
 		Namespace: t.Request.Namespace, Object: t.Request.Name,
 		DryRun:    slices.Contains(t.Request.Parameters, "dryRun=All"),
@@ -116,7 +115,8 @@ func (p *Page) follow(ctx context.Context, s stream) error {
 	if err != nil {
 		return err
 	}
-	w, err := traces.Watch(ctx, metav1.ListOptions{ResourceVersion: list.ResourceVersion})
+	// Only who asks for bookmarks is told what is gone.
+	w, err := traces.Watch(ctx, metav1.ListOptions{ResourceVersion: list.ResourceVersion, AllowWatchBookmarks: true})
 	if err != nil {
 		return err
 	}
@@ -151,7 +151,7 @@ func (s stream) tell(event watch.Event) error {
 	switch {
 	case event.Type == watch.Error:
 		return apierrors.FromObject(event.Object)
-	case !ok:
+	case !ok, event.Type == watch.Bookmark:
 		return nil
 	case event.Type == watch.Deleted:
 		return s.send("gone", trace.Name)

@@ -57,11 +57,11 @@ func TestSummarize(t *testing.T) {
 		want  summary
 	}{
 		"of a write with two passes": {settled, summary{
-			Name: "x", ResourceVersion: "1", StartTime: start, Verb: "create", Version: "v1", Resource: "networks", Namespace: "default", Object: "net",
+			Name: "x", StartTime: start, Verb: "create", Version: "v1", Resource: "networks", Namespace: "default", Object: "net",
 			User: "admin", Code: http.StatusCreated, DurationMicroseconds: 5585, Passes: 5, Result: "Success", Settled: true,
 		}},
 		"of a dry run by nobody that was refused": {refused, summary{
-			Name: "x", ResourceVersion: "1", StartTime: start, Verb: "create", Version: "v1", Resource: "networks", Namespace: "default",
+			Name: "x", StartTime: start, Verb: "create", Version: "v1", Resource: "networks", Namespace: "default",
 			DryRun: true, Code: http.StatusUnprocessableEntity, Reason: "Invalid", StoppedAt: "Validation", Warnings: 1,
 		}},
 	} {
@@ -126,7 +126,13 @@ func wantEvent(t *testing.T, events *bufio.Reader, kind string, parts ...string)
 func TestEventsAreTheStateAndThenWhatChanges(t *testing.T) {
 	p, clients := fakePage(t, newTrace("one"))
 	watched := watch.NewRaceFreeFake()
-	clients.PrependWatchReactor("*", clienttesting.DefaultWatchReactor(watched, nil))
+	clients.PrependWatchReactor("*", func(action clienttesting.Action) (bool, watch.Interface, error) {
+		// Else the server would not tell what is gone.
+		if asked, ok := action.(clienttesting.WatchActionImpl); !ok || !asked.ListOptions.AllowWatchBookmarks {
+			t.Errorf("got %v, want it to ask for bookmarks", action)
+		}
+		return true, watched, nil
+	})
 	events := bufio.NewReader(openStream(t, p))
 	wantEvent(t, events, "retry: 2000")
 	wantEvent(t, events, "event: state\ndata: [", `"name":"one"`)
@@ -134,6 +140,7 @@ func TestEventsAreTheStateAndThenWhatChanges(t *testing.T) {
 	wantEvent(t, events, "event: trace\ndata: {", `"name":"two"`)
 	watched.Modify(newTrace("two", settled))
 	wantEvent(t, events, "event: trace\ndata: {", `"name":"two"`, `"settled":true`)
+	watched.Action(watch.Bookmark, &pipelinev1alpha1.RequestTrace{})
 	watched.Delete(newTrace("one"))
 	wantEvent(t, events, `event: gone`, `data: "one"`)
 }

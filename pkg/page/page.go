@@ -36,11 +36,15 @@ type Options struct {
 	// Config is how to reach the API server, and with whose rights: whoever opens
 	// the page has them too.
 	Config *rest.Config
+	// Find returns a trace by its name, from whichever of several servers keeps
+	// it. Default: one server keeps all.
+	Find func(ctx context.Context, name string) (*pipelinev1alpha1.RequestTrace, error)
 }
 
 // Page is a web page on a loopback port of its own.
 type Page struct {
 	clients  clientset.Interface
+	find     func(ctx context.Context, name string) (*pipelinev1alpha1.RequestTrace, error)
 	listener net.Listener
 	server   *http.Server
 	host     string // HOST:PORT
@@ -58,7 +62,11 @@ func New(o Options) (*Page, error) {
 	if err != nil {
 		return nil, fmt.Errorf("making a client for the pipeline page: %w", err)
 	}
-	return newPage(clients)
+	p, err := newPage(clients)
+	if err == nil && o.Find != nil {
+		p.find = o.Find
+	}
+	return p, err
 }
 
 func newPage(clients clientset.Interface) (*Page, error) {
@@ -71,6 +79,9 @@ func newPage(clients clientset.Interface) (*Page, error) {
 		return nil, fmt.Errorf("listening for the pipeline page: %w", err)
 	}
 	p := &Page{clients: clients, listener: listener, host: listener.Addr().String(), token: rand.Text(), stages: stages}
+	p.find = func(ctx context.Context, name string) (*pipelinev1alpha1.RequestTrace, error) {
+		return clients.PipelineV1alpha1().RequestTraces().Get(ctx, name, metav1.GetOptions{})
+	}
 	_, p.port, _ = net.SplitHostPort(p.host)
 	p.server = &http.Server{Handler: p.handler(), ReadHeaderTimeout: 10 * time.Second}
 	return p, nil
@@ -145,9 +156,15 @@ func (p *Page) guard(next http.Handler) http.Handler {
 			http.Error(w, "this host is not served", http.StatusForbidden)
 			return
 		}
-		token, path, _ := strings.Cut(strings.TrimPrefix(r.URL.Path, "/"), "/")
+		token, path, isFolder := strings.Cut(strings.TrimPrefix(r.URL.Path, "/"), "/")
 		if subtle.ConstantTimeCompare([]byte(token), []byte(p.token)) == 0 {
 			http.NotFound(w, r)
+			return
+		}
+		if !isFolder {
+			// Terminals leave out the slash at the end of what they take for a URL, and
+			// what the page asks for by relative URLs would lack the token.
+			http.Redirect(w, r, "/"+p.token+"/", http.StatusSeeOther)
 			return
 		}
 		if r.Method != http.MethodGet && r.Method != http.MethodHead && !sameOrigin(r) {
@@ -169,7 +186,7 @@ func sameOrigin(r *http.Request) bool {
 
 // trace answers with one trace, all of it.
 func (p *Page) trace(w http.ResponseWriter, r *http.Request) {
-	trace, err := p.clients.PipelineV1alpha1().RequestTraces().Get(r.Context(), r.PathValue("name"), metav1.GetOptions{})
+	trace, err := p.find(r.Context(), r.PathValue("name"))
 	if err != nil {
 		answerError(w, err)
 		return

@@ -146,6 +146,13 @@ func TestWhoGetsIn(t *testing.T) {
 	}
 }
 
+func TestAURLThatLostItsSlash(t *testing.T) {
+	p, _ := fakePage(t)
+	if response, _ := ask(t, strings.TrimSuffix(p.URL(), "/")); response.Request.URL.String() != p.URL() {
+		t.Errorf("got %s, want %s: a module beside it is not found", response.Request.URL, p.URL())
+	}
+}
+
 func TestEachPageHasATokenOfItsOwn(t *testing.T) {
 	a, _ := fakePage(t)
 	b, _ := fakePage(t)
@@ -196,6 +203,16 @@ func TestTrace(t *testing.T) {
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
+	}
+}
+
+func TestATraceThatIsToBeSearchedFor(t *testing.T) {
+	p, err := New(Options{Config: &rest.Config{Host: "127.0.0.1:1"}, Find: func(_ context.Context, name string) (*pipelinev1alpha1.RequestTrace, error) {
+		return newTrace(name), nil
+	}})
+	serve(t, p, err)
+	if response, text := ask(t, p.URL()+"traces/one"); response.StatusCode != http.StatusOK || !strings.Contains(text, `"name":"one"`) {
+		t.Errorf("got %s: %s", response.Status, text)
 	}
 }
 

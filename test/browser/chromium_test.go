@@ -17,8 +17,9 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// liveDeadline is five times the second within which the page shows something.
-const liveDeadline = 5 * time.Second
+// showDeadline is far above the second within which the page shows something: how
+// soon it does is measured, not tested.
+const showDeadline = time.Minute
 
 // browser is a headless Chromium of this test alone.
 type browser struct {
@@ -71,6 +72,18 @@ func (b *browser) outside() (urls []string) {
 	return urls
 }
 
+// times is how often a URL was asked for.
+func (b *browser) times(url string) (n int) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, asked := range b.asked {
+		if asked == url {
+			n++
+		}
+	}
+	return n
+}
+
 // tab is one with a window and a storage of its own.
 type tab struct {
 	t   *testing.T
@@ -96,6 +109,13 @@ func (b *browser) open(t *testing.T, url string) *tab {
 	p.resize(1280)
 	p.must(chromedp.Do(ctx, chromedp.Navigate(url)), "opening the page")
 	return p
+}
+
+// beside is another tab, which shares its connections.
+func (p *tab) beside(t *testing.T) *tab {
+	ctx, cancel := chromedp.NewContext(p.ctx)
+	t.Cleanup(cancel)
+	return &tab{t, ctx}
 }
 
 func (p *tab) must(err error, what string) {
@@ -125,11 +145,6 @@ func eval[T any](p *tab, format string, args ...any) T {
 // await returns when the expression has become true.
 func (p *tab) await(format string, args ...any) {
 	p.t.Helper()
-	p.awaitFor(liveDeadline, format, args...)
-}
-
-func (p *tab) awaitFor(deadline time.Duration, format string, args ...any) {
-	p.t.Helper()
 	expression := fmt.Sprintf(format, args...)
 	// Not chromedp.Poll, which compiles text, and that the page does not allow.
 	became := eval[bool](p, `new Promise((done) => {
@@ -140,9 +155,9 @@ func (p *tab) awaitFor(deadline time.Duration, format string, args ...any) {
 			if (value || Date.now() > end) done(Boolean(value)); else setTimeout(look, 10);
 		};
 		look();
-	})`, deadline.Milliseconds(), expression)
+	})`, showDeadline.Milliseconds(), expression)
 	if !became {
-		p.t.Fatalf("this did not come true within %v:\n%s\non the page\n%s", deadline, expression, eval[string](p, "location.hash + '\\n' + document.body.innerText"))
+		p.t.Fatalf("this did not come true within %v:\n%s\non the page\n%s", showDeadline, expression, eval[string](p, "location.hash + '\\n' + document.body.innerText"))
 	}
 }
 

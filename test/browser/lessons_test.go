@@ -98,6 +98,9 @@ func TestLessons(t *testing.T) {
 	t.Run("Secrets", func(t *testing.T) { findNoSecrets(t, p.with(t), s) })
 	t.Run("Looks", func(t *testing.T) { seeLooks(t, p.with(t)) })
 	t.Run("Keys", func(t *testing.T) { useKeys(t, p.with(t)) })
+	t.Run("Sending", func(t *testing.T) { trySending(t, b, s) })
+	t.Run("Latest", func(t *testing.T) { seeLatest(t, b, s) })
+	t.Run("Tabs", func(t *testing.T) { openMany(t, b, s) })
 	t.Run("Live", func(t *testing.T) { seeLive(t, b, s) })
 	t.Run("OtherSites", func(t *testing.T) { comeFromElsewhere(t, b, s) })
 	if urls := b.outside(); len(urls) > 0 || len(b.asked) == 0 {

@@ -161,6 +161,7 @@ func seeLooks(t *testing.T, p *tab) {
 			}
 		}
 	}
+	eval[bool](p, "document.querySelector('.languages [lang=zh]').click() ?? true")
 	openTab(p, "课程")
 	if got := eval[[]string](p, `[...document.querySelectorAll(".lessons article")].flatMap((lesson) => [...lesson.querySelectorAll("h2, h3, p, .looks li")]).map((one) => one.textContent).filter((text) => !/\p{Script=Han}/u.test(text))`); len(got) > 0 {
 		t.Errorf("in Chinese the lessons have %q", got)
@@ -202,6 +203,123 @@ func useKeys(t *testing.T, p *tab) {
 	p.await("!location.hash.endsWith('&stage=%s') && location.hash.includes('&stage=')", place)
 	p.press(kb.Escape)
 	p.await("!document.querySelector('.panel')")
+}
+
+// trySending sends dry runs from the page, and does the real thing with the
+// command that stands there: each is answered as the other.
+func trySending(t *testing.T, b *browser, s *server) {
+	p := b.open(t, s.page)
+	openTab(p, "Try it")
+	for _, tc := range []struct {
+		verb, name, cidr, mtu string
+		answer                int
+		says                  string // kubectl
+	}{
+		{"create", "tried", "10.203.0.0/24", "1400", http.StatusCreated, "tried created"},
+		{"create", "tried", "10.203.0.0/24", "1400", http.StatusConflict, "AlreadyExists"},
+		{"apply", "tried", "10.203.0.0/24", "1300", http.StatusConflict, `conflict with "kubectl-create"`},
+		{"apply", "applied", "10.204.0.0/24", "1400", http.StatusCreated, "applied serverside-applied"},
+		{"apply", "applied", "10.204.0.0/24", "1300", http.StatusOK, "applied serverside-applied"},
+	} {
+		object := fmt.Sprintf("apiVersion: samplecrd.k8s.io/v1\nkind: Network\nmetadata:\n  name: %s\nspec:\n  cidr: %s\n  mtu: %s\n", tc.name, tc.cidr, tc.mtu)
+		eval[bool](p, `(() => {
+			const set = (selector, value, kind) => Object.assign(document.querySelector(selector), { value }).dispatchEvent(new Event(kind));
+			return set(".editor textarea", %q, "input") && set(".editor select", %q, "change");
+		})()`, object, tc.verb)
+		p.click(".editor .primary")
+		p.await("document.querySelector('.editor .result').textContent.includes(' %[1]d ') && document.querySelector('main .query').textContent.includes('dryRun=All') && document.querySelector('main .answer strong').textContent.includes('%[1]d')", tc.answer)
+		if said := s.shell(t, eval[string](p, "document.querySelector('.editor .command').textContent")); !strings.Contains(said, tc.says) {
+			t.Errorf("%s of %s: the dry run is answered with %d, the real thing with %s", tc.verb, object, tc.answer, said)
+		}
+	}
+}
+
+// seeLatest has traces change while the page asks for them, and answers come in
+// another order than the questions.
+func seeLatest(t *testing.T, b *browser, s *server) {
+	p := b.open(t, s.page)
+	p.await("[...document.querySelectorAll('.row:not(.stopped)')].some((row) => row.querySelector('.verb').textContent === 'list')")
+	// The version alone tells no change: a watch may tell of it with a lower one
+	// than the trace has.
+	got := eval[[]string](p, `(async () => {
+		const { EventSource, fetch } = window;
+		const tell = {}, answers = [];
+		window.EventSource = class { addEventListener(name, listener) { tell[name] = (value) => listener({ data: JSON.stringify(value) }) } };
+		window.fetch = (url) => !String(url).endsWith("/traces/one") ? fetch(url)
+			: new Promise((answer) => answers.push((result) => answer({ ok: true, json: async () => ({ metadata: { resourceVersion: "5" }, result }) })));
+		const { Stream } = await import(new URL("stream.js", location));
+		const stream = new Stream(location.href);
+		const one = { name: "one", resourceVersion: "5" };
+		const ask = () => stream.trace("one").then(({ result }) => result);
+		tell.state([one]);
+		const seen = [];
+		for (const result of ["Creating", "Success"]) {
+			const asked = ask();
+			answers.shift()?.(result);
+			seen.push(await asked);
+			tell.trace(one);
+		}
+		const old = ask();
+		tell.trace(one);
+		const latest = ask();
+		answers[1]("deleted");
+		seen.push(await latest);
+		answers[0]("Deleting");
+		seen.push(await old, await ask());
+		Object.assign(window, { EventSource, fetch });
+		return seen;
+	})()`)
+	if want := []string{"Creating", "Success", "deleted", "Deleting", "deleted"}; !slices.Equal(got, want) {
+		t.Errorf("the states %q were handed out, want %q", got, want)
+	}
+	shown := eval[string](p, `(async () => {
+		const fetch = window.fetch, answers = [];
+		const tick = () => new Promise((next) => setTimeout(next));
+		const row = [...document.querySelectorAll(".row:not(.stopped)")].find((row) => row.querySelector(".verb").textContent === "list");
+		window.fetch = (url) => !String(url).endsWith(row.id.slice(4)) ? fetch(url)
+			: new Promise((answer) => answers.push((code) => fetch(url).then((r) => r.json()).then((trace) => {
+				trace.response.code = code;
+				answer({ ok: true, json: async () => trace });
+			})));
+		row.click();
+		await tick();
+		dispatchEvent(new Event("hashchange")); // asked for again, as by news of it
+		for (const end = Date.now() + 30000; answers.length < 2 && Date.now() < end;) await tick();
+		for (const [i, code] of [[1, 299], [0, 298]]) {
+			await answers[i](code);
+			await tick();
+		}
+		window.fetch = fetch;
+		return document.querySelector("main .answer strong").textContent;
+	})()`)
+	if strings.TrimSpace(shown) != "299" {
+		t.Errorf("after an old state came late, the page shows %q", shown)
+	}
+}
+
+// openMany opens more tabs than a browser has connections to one server. A tab
+// that nobody looks at needs none, and catches up later.
+func openMany(t *testing.T, b *browser, s *server) {
+	const connections = 6
+	first := b.open(t, s.page)
+	look := func(p *tab, isHidden bool) {
+		t.Helper()
+		eval[bool](p, `Object.defineProperty(document, "hidden", { value: %t, configurable: true }) && document.dispatchEvent(new Event("visibilitychange"))`, isHidden)
+	}
+	for range connections {
+		p := first.beside(t)
+		ctx, cancel := context.WithTimeout(p.ctx, startDeadline)
+		defer cancel()
+		p.must(chromedp.Do(ctx, chromedp.Navigate(s.page)), "opening the page once more")
+		p.await("document.querySelector('.connection.live')")
+		look(p, true)
+	}
+	look(first, true)
+	if _, err := s.clients(t).SamplecrdV1().Networks("default").Create(t.Context(), newNetwork("unwatched"), metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}}); err != nil {
+		t.Fatal(err)
+	}
+	look(first, false)
+	first.await("document.querySelector('.row[aria-selected=true] .object').textContent.startsWith('unwatched')")
 }
 
 // seeLive tells how long after its answer a request appears.
@@ -266,13 +384,15 @@ func comeFromElsewhere(t *testing.T, b *browser, s *server) {
 	}
 	sent := `{"apiVersion":"samplecrd.k8s.io/v1","kind":"Network","metadata":{"name":"from-elsewhere"},"spec":{"cidr":"10.202.0.0/24"}}`
 	eval[bool](p, `fetch(%q, { method: "POST", mode: "no-cors", body: %q }).then(() => true, () => true)`, s.page+"dryrun?verb=create", sent)
-	if framed := eval[bool](p, `new Promise((done) => {
+	document, style := b.times(s.page), b.times(s.page+"page.css")
+	eval[bool](p, `new Promise((done) => {
 		const frame = document.createElement("iframe");
-		frame.onload = () => { try { done(frame.contentDocument !== null) } catch { done(false) } };
+		frame.onload = () => done(true);
 		frame.src = %q;
 		document.body.append(frame);
-	})`, s.page); framed {
-		t.Error("another site can look into a frame of the page")
+	})`, s.page)
+	if b.times(s.page) == document || b.times(s.page+"page.css") != style {
+		t.Error("a frame of another site was not even asked for, or shows the page")
 	}
 	list, err := s.clients(t).PipelineV1alpha1().RequestTraces().List(t.Context(), metav1.ListOptions{})
 	if err != nil {
@@ -300,8 +420,15 @@ func TestManyTraces(t *testing.T) {
 	began := time.Now()
 	p.must(chromedp.Do(p.ctx, chromedp.Navigate(s.page)), "opening the page")
 	// 200 are drawn, and told of the rest; the last write is opened by itself.
-	p.awaitFor(2*liveDeadline, `document.querySelectorAll(".row").length === 200 && document.querySelector(".rows .hint")?.textContent === "%d older ones are not shown" && document.querySelector("main .answer.passed")`, full-200)
+	p.await(`document.querySelectorAll(".row").length === 200 && document.querySelector(".rows .hint")?.textContent === "%d older ones are not shown" && document.querySelector("main .answer.passed")`, full-200)
 	t.Logf("%d traces are there and one is drawn after %v", full, time.Since(began))
+	// What the server forgets from now on goes here too.
+	for i := range 10 {
+		if _, err := networks.Create(t.Context(), newNetwork(fmt.Sprintf("more-%d", i)), metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	p.await(`document.querySelector(".row .object").textContent === "more-9dry run" && document.querySelector(".rows .hint").textContent === "%d older ones are not shown"`, full-200)
 	if urls := b.outside(); len(urls) > 0 {
 		t.Errorf("the page asked elsewhere: %q", urls)
 	}

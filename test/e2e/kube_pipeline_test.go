@@ -3,10 +3,12 @@
 package e2e
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
+	"net/http"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -45,6 +47,7 @@ func (c *cluster) testPipeline(t *testing.T) {
 	c.waitTraces(t)
 
 	t.Run("Tree", func(t *testing.T) { c.testTree(t, namespace) })
+	t.Run("Page", c.testPage)
 	t.Run("Readers", func(t *testing.T) { c.testReaders(t, namespace) })
 	t.Run("Secrets", func(t *testing.T) { c.testTracesOfSecrets(t, o, replicas) })
 }
@@ -127,6 +130,66 @@ func (c *cluster) pipeline(t *testing.T, args ...string) string {
 		t.Errorf("kubectl pipeline %s: %v\n%s", strings.Join(args, " "), err, output)
 	}
 	return string(output)
+}
+
+// testPage opens each trace that a page lists, whichever replica answers.
+func (c *cluster) testPage(t *testing.T) {
+	command := c.command(t.Context(), t.TempDir(), "kubectl-pipeline", "page")
+	command.Env = append(command.Env, "PATH="+built)
+	said, err := command.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := command.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		_ = command.Process.Kill()
+		_ = command.Wait()
+	}()
+	url, err := bufio.NewReader(said).ReadString('\n')
+	if err != nil {
+		t.Fatal(err)
+	}
+	url = strings.TrimSpace(url)
+	get := func(path string) *http.Response {
+		t.Helper()
+		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url+path, http.NoBody)
+		if err != nil {
+			t.Fatal(err)
+		}
+		response, err := http.DefaultClient.Do(request)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return response
+	}
+	events := get("events")
+	defer events.Body.Close()
+	var listed []struct{ Name string }
+	reader := bufio.NewReader(events.Body)
+	for listed == nil {
+		line, err := reader.ReadString('\n')
+		if err != nil {
+			t.Fatal(err)
+		}
+		if data, ok := strings.CutPrefix(line, "data: ["); ok {
+			if err := json.Unmarshal([]byte("["+data), &listed); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	missing := 0
+	for _, trace := range listed {
+		response := get("traces/" + trace.Name)
+		response.Body.Close()
+		if response.StatusCode != http.StatusOK {
+			missing++
+		}
+	}
+	if missing > 0 || len(listed) == 0 {
+		t.Errorf("%d of %d traces that are listed are not shown", missing, len(listed))
+	}
 }
 
 // testReaders shows that who may read all else may not read traces.

@@ -22,8 +22,10 @@ const drawing = new Drawing(table, (name, stage) => {
 });
 
 let tab = "requests";
-let drawnFor = ""; // the name of the trace the last drawing was asked for
+let drawnFor = ""; // the name of the trace that is drawn
 let drawnStage = "";
+let asked = 0; // how many drawings were asked for
+let drawn = 0; // which of them is to be seen
 
 const side = el("div", { class: "side" });
 const header = el("header", { class: "top" });
@@ -117,8 +119,7 @@ function about(trace) {
 
 async function drawMain() {
   const { trace: name, stage } = at();
-  const isOther = name !== drawnFor;
-  drawnFor = name;
+  const turn = ++asked;
   list.select(name);
   let shown;
   let problem;
@@ -127,7 +128,10 @@ async function drawMain() {
   } catch (error) {
     problem = error.message;
   }
-  if (name !== at().trace || stage !== at().stage) return; // another was opened meanwhile
+  if (turn < drawn || name !== at().trace || stage !== at().stage) return; // a newer state came first, or another was opened
+  drawn = turn;
+  const isOther = name !== drawnFor;
+  drawnFor = name;
   const focused = main.contains(document.activeElement) ? document.activeElement.dataset.place : undefined;
   const head = shown ? about(shown)
     : problem ? el("p", { class: "callout refused" }, `✕ ${problem}`)
@@ -158,9 +162,9 @@ stream.subscribe((change) => {
   if (change.type === "state" || change.summary?.name === at().trace) drawMain();
   if (!list.follow || list.paused) return;
   if (change.type === "trace" && change.isNew && isWrite(change.summary)) open(change.summary.name);
-  if (change.type === "state" && !at().trace) {
+  if (change.type === "state") {
     const last = stream.ordered().findLast(isWrite);
-    if (last) open(last.name);
+    if (last && !(at().trace && change.before.has(last.name))) open(last.name);
   }
 });
 

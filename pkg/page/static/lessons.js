@@ -223,8 +223,8 @@ export const lessons = [
   new Note(
     { en: "Before you begin", zh: "开始之前" },
     {
-      en: "Start the server with a policy, and tell a second shell where it is, with the port of Neutron that the server printed. Copy the commands there; each lesson sees by itself when it is done.",
-      zh: "带着策略启动服务器，再在第二个终端中告诉 kubectl 它在哪里，并填上服务器打印的 Neutron 端口。把各课的命令复制到那里运行；完成之后，课程会自己看到。",
+      en: "Start the server with a policy and open the page at the address it prints, which is new after each start. Tell a second shell where the server is, with the port of Neutron that it printed too. Copy the commands there; each lesson sees by itself when it is done.",
+      zh: "带着策略启动服务器，并打开它打印的页面地址（每次启动都会变）。再在第二个终端中告诉 kubectl 服务器在哪里，并填上它打印的 Neutron 端口。把各课的命令复制到那里运行；每一课完成后会自动标记。",
     },
     [
       'make run FLAGS="--admission-control-config-file artifacts/example/admission-configuration.yaml"',

@@ -37,7 +37,7 @@ export class List {
   draw() {
     const field = (key, name, control) => el("label", {}, el("span", {}, t(key)), control(name));
     const input = (name) => el("input", { type: "search", value: this.filter[name], autocomplete: "off", spellcheck: "false", oninput: (event) => this.set(name, event.target.value) });
-    const verbs = ["create", "update", "patch", "apply", "delete", "get", "list", "watch"];
+    const verbs = ["create", "update", "patch", "apply", "delete", "deletecollection", "get", "list", "watch"];
     const select = (name) => el("select", { onchange: (event) => this.set(name, event.target.value) },
       el("option", { value: "" }, t("anyVerb")), verbs.map((verb) => el("option", { value: verb, selected: verb === this.filter.verb }, verb)));
     const toggle = (key, isOn, change) => el("label", { class: "switch" }, el("input", { type: "checkbox", checked: isOn, onchange: (event) => change(event.target.checked) }), t(key));
@@ -109,7 +109,7 @@ export class List {
       class: `row ${isStopped ? "stopped" : ""} ${summary.cause ? "caused" : ""}`, role: "option", id: `row-${summary.name}`,
       "aria-selected": String(summary.name === this.selected), onclick: () => this.choose(summary.name),
     },
-    el("span", { class: `verb ${reads.includes(summary.verb) ? "read" : "write"}` }, summary.verb),
+    el("span", { class: `verb ${reads.includes(summary.verb) ? "read" : "write"}`, title: summary.verb }, summary.verb),
     el("span", { class: "object", title: `${objectOf(summary)} (${summary.version})` },
       el("span", {}, summary.object || summary.resource), summary.subresource && el("em", {}, summary.subresource), summary.dryRun && el("em", {}, t("dryRun")),
       summary.namespace && summary.namespace !== "default" && el("span", { class: "namespace" }, summary.namespace)),

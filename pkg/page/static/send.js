@@ -71,7 +71,7 @@ export class Editor {
   }
 
   kubectl() {
-    const verb = { create: "apply", update: "replace", apply: "apply --server-side" }[this.verb];
+    const verb = { create: "create", update: "replace", apply: "apply --server-side" }[this.verb];
     let end = "EOF";
     while (this.text.split("\n").includes(end)) end += "_";
     return `kubectl ${verb} -f - <<'${end}'\n${this.text.replace(/\n*$/, "\n")}${end}\n`;
@@ -91,7 +91,8 @@ export class Editor {
       const isRefused = answer.code >= 400;
       this.result.textContent = `${isRefused ? "✕" : "✓"} ${t("sentAnswer", answer.code)} ${answer.message ?? ""}`;
       this.result.classList.add(isRefused ? "refused" : "passed");
-      if (await this.stream.arrival(answer.trace, patience)) this.open(answer.trace);
+      await this.stream.arrival(answer.trace, patience); // of another replica nothing arrives
+      if (await this.stream.trace(answer.trace)) this.open(answer.trace);
       else this.result.append(` ${t("noTrace")}`);
     } catch (error) {
       this.result.textContent = `✕ ${error.message}`;

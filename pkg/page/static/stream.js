@@ -7,12 +7,23 @@ export class Stream {
     this.summaries = new Map();
     this.connection = { state: "connecting" };
     this.listeners = new Set();
-    this.whole = new Map();
-    const source = new EventSource(new URL("events", base));
+    this.whole = new WeakMap(); // by the summary that was the latest when it was asked for
+    document.addEventListener("visibilitychange", () => this.connect());
+    this.connect();
+  }
+
+  /** connect begins anew, and only while somebody looks: a browser has six
+   * connections to a server for all its tabs, and each stream takes one. */
+  connect() {
+    this.source?.close();
+    if (document.hidden) return;
+    const source = new EventSource(new URL("events", this.base));
+    this.source = source;
     source.addEventListener("state", (event) => {
+      const before = this.summaries;
       this.summaries = new Map(JSON.parse(event.data).map((summary) => [summary.name, summary]));
       this.connection = { state: "live" };
-      this.tell({ type: "state" });
+      this.tell({ type: "state", before });
     });
     source.addEventListener("trace", (event) => {
       const summary = JSON.parse(event.data);
@@ -23,7 +34,6 @@ export class Stream {
     source.addEventListener("gone", (event) => {
       const name = JSON.parse(event.data);
       this.summaries.delete(name);
-      this.whole.delete(name);
       this.tell({ type: "gone", name });
     });
     source.addEventListener("problem", (event) => {
@@ -40,8 +50,8 @@ export class Stream {
     for (const listener of this.listeners) listener(change);
   }
 
-  /** subscribe calls back with {type: state|trace|gone|connection, summary, isNew,
-   * name}, and returns what ends that. */
+  /** subscribe calls back with {type: state|trace|gone|connection, before, summary,
+   * isNew, name}, and returns what ends that. before are the summaries there were. */
   subscribe(listener) {
     this.listeners.add(listener);
     return () => this.listeners.delete(listener);
@@ -55,14 +65,16 @@ export class Stream {
 
   /** trace fetches a whole trace in its latest state; null if there is none. */
   async trace(name) {
-    const version = this.summaries.get(name)?.resourceVersion;
-    const known = this.whole.get(name);
-    if (known && known.metadata.resourceVersion === version) return known;
+    // Each change brings another summary. Versions would not do: a watch may tell
+    // of a change with a lower one than the trace has.
+    const summary = this.summaries.get(name);
+    const known = this.whole.get(summary);
+    if (known) return known;
     const response = await fetch(new URL(`traces/${encodeURIComponent(name)}`, this.base));
     if (response.status === 404) return null;
     const body = await response.json();
     if (!response.ok) throw new Error(body.message);
-    this.whole.set(name, body);
+    if (summary) this.whole.set(summary, body);
     return body;
   }
 

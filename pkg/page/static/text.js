@@ -10,7 +10,7 @@ export const texts = {
   tabLessons: ["Lessons", "课程"],
   live: ["live", "实时"],
   connecting: ["connecting…", "正在连接…"],
-  lost: ["The page has no connection, and tries again.", "页面没有连接，正在重试。"],
+  lost: ["No connection, trying again. After a restart open the new address that the server prints.", "连接已断开，正在重试。服务器重启后，请打开它新打印的地址。"],
   lostNotFound: ["The server serves no traces: it must run with --pipeline-traces.", "服务器没有提供记录：启动时需要 --pipeline-traces。"],
   lostForbidden: ["You may not list and watch RequestTraces.", "你没有列出和监视 RequestTrace 的权限。"],
   filterUser: ["User", "用户"],
