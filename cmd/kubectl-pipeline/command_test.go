@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"k8s.io/cli-runtime/pkg/genericiooptions"
+
+	"github.com/samplecrd/network-apiserver/pkg/apis/pipeline/v1alpha1"
 )
 
 // patience is a deadline that no test meets unless it fails.
@@ -268,5 +270,17 @@ func TestShow(t *testing.T) {
 				t.Errorf("got error %v and, without %q,\n%s", err, tc.wantTitle, out)
 			}
 		})
+	}
+}
+
+// The controller may run in a replica that did not answer.
+func TestShowWithPassesOfAnotherReplica(t *testing.T) {
+	s := newStandIn(t)
+	s.addTrace("write", object("net"))
+	s.addTrace("status", object("net"), func(trace *v1alpha1.RequestTrace) { trace.Request.Subresource = "status" })
+	s.addPass(settled)
+	out, _, err := run(t, s, "show", "write")
+	if err != nil || !strings.Contains(out, "✓ create networks default/net") || !strings.Contains(out, "controller, pass 1: Success, settled") {
+		t.Errorf("got error %v and\n%s", err, out)
 	}
 }

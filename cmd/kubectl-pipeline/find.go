@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"net/http"
 	"slices"
 	"sync"
 	"time"
@@ -12,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/validate/content"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"k8s.io/apimachinery/pkg/util/wait"
 
 	"github.com/samplecrd/network-apiserver/pkg/apis/pipeline/v1alpha1"
@@ -146,7 +148,7 @@ func (f *finder) follow(ctx context.Context, trace *v1alpha1.RequestTrace, done 
 // each with its own first write, of the object in the state of this trace.
 func (f *finder) withPasses(ctx context.Context, trace *v1alpha1.RequestTrace) *v1alpha1.RequestTrace {
 	object := trace.Object
-	if len(trace.Passes) > 0 || object == nil {
+	if len(trace.Passes) > 0 || object == nil || !writesSpec(trace) {
 		return trace
 	}
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
@@ -175,6 +177,10 @@ func (f *finder) withPasses(ctx context.Context, trace *v1alpha1.RequestTrace) *
 			seen[other.Name] = true
 			later := other.StartTime.Sub(trace.StartTime.Time).Microseconds()
 			for _, pass := range other.Passes {
+				// One that began with an older state follows from the write before.
+				if order, err := resourceversion.CompareResourceVersion(pass.ResourceVersion, object.ResourceVersion); err == nil && order < 0 {
+					continue
+				}
 				pass.StartMicroseconds += later
 				for i, stage := range pass.Stages {
 					if stage.StartMicroseconds != nil {
@@ -187,6 +193,12 @@ func (f *finder) withPasses(ctx context.Context, trace *v1alpha1.RequestTrace) *
 	}
 	slices.SortFunc(borrowed.Passes, func(a, b v1alpha1.Pass) int { return cmp.Compare(a.StartMicroseconds, b.StartMicroseconds) })
 	return borrowed
+}
+
+// writesSpec tells the requests that the controller has something to do after.
+func writesSpec(trace *v1alpha1.RequestTrace) bool {
+	r := trace.Request
+	return r.Method != http.MethodGet && r.Subresource == "" && !slices.Contains(r.Parameters, "dryRun=All") && !refused(trace)
 }
 
 // watch returns whether done said so. It is short, as one that a replica

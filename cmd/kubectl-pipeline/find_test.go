@@ -1,6 +1,7 @@
 package main
 
 import (
+	"net/http"
 	"testing"
 	"time"
 
@@ -20,7 +21,8 @@ func TestPassesOfAnotherReplica(t *testing.T) {
 			ObjectMeta: metav1.ObjectMeta{Name: name},
 			Replica:    replica,
 			StartTime:  metav1.NewMicroTime(started),
-			Object:     &v1alpha1.ObjectReference{UID: "uid", Generation: 2},
+			Response:   v1alpha1.Response{Code: http.StatusOK},
+			Object:     &v1alpha1.ObjectReference{UID: "uid", Generation: 2, ResourceVersion: "20"},
 		}
 		for _, tweak := range tweaks {
 			tweak(trace)
@@ -30,13 +32,16 @@ func TestPassesOfAnotherReplica(t *testing.T) {
 	withPass := func(start int64) func(*v1alpha1.RequestTrace) {
 		return func(trace *v1alpha1.RequestTrace) {
 			trace.StartTime = metav1.NewMicroTime(started.Add(time.Second))
-			trace.Passes = []v1alpha1.Pass{{StartMicroseconds: start, Stages: []v1alpha1.Stage{
+			trace.Passes = []v1alpha1.Pass{{StartMicroseconds: start, ResourceVersion: "20", Stages: []v1alpha1.Stage{
 				{Name: v1alpha1.StagePlan, StartMicroseconds: new(start + 1)}, {Name: v1alpha1.StageQueue},
 			}}}
 		}
 	}
-	write := newTrace("write", "a")
+	began := func(resourceVersion string) func(*v1alpha1.RequestTrace) {
+		return func(trace *v1alpha1.RequestTrace) { trace.Passes[0].ResourceVersion = resourceVersion }
+	}
 	for name, tc := range map[string]struct {
+		tweak  func(*v1alpha1.RequestTrace) // of the write
 		others []*v1alpha1.RequestTrace
 		want   []int64 // starts of the passes
 	}{
@@ -48,6 +53,29 @@ func TestPassesOfAnotherReplica(t *testing.T) {
 		"two, in order": {
 			others: []*v1alpha1.RequestTrace{newTrace("status-1", "b", withPass(20)), newTrace("status-2", "b", withPass(10))},
 			want:   []int64{1_000_010, 1_000_020},
+		},
+		"that began with a later state": {
+			others: []*v1alpha1.RequestTrace{newTrace("status", "b", withPass(10), began("100"))},
+			want:   []int64{1_000_010},
+		},
+		"that follows from a write before, of the same generation": {
+			others: []*v1alpha1.RequestTrace{newTrace("status", "b", withPass(10), began("9"))},
+		},
+		"after a read": {
+			tweak:  func(t *v1alpha1.RequestTrace) { t.Request.Method = http.MethodGet },
+			others: []*v1alpha1.RequestTrace{newTrace("status", "b", withPass(10))},
+		},
+		"after a write of the status": {
+			tweak:  func(t *v1alpha1.RequestTrace) { t.Request.Subresource = "status" },
+			others: []*v1alpha1.RequestTrace{newTrace("status", "b", withPass(10))},
+		},
+		"after a dry run": {
+			tweak:  func(t *v1alpha1.RequestTrace) { t.Request.Parameters = []string{"dryRun=All"} },
+			others: []*v1alpha1.RequestTrace{newTrace("status", "b", withPass(10))},
+		},
+		"after a refusal": {
+			tweak:  func(t *v1alpha1.RequestTrace) { t.Response.Code = http.StatusConflict },
+			others: []*v1alpha1.RequestTrace{newTrace("status", "b", withPass(10))},
 		},
 		"of another generation": {
 			others: []*v1alpha1.RequestTrace{newTrace("status", "b", withPass(10), func(t *v1alpha1.RequestTrace) { t.Object.Generation = 1 })},
@@ -65,6 +93,10 @@ func TestPassesOfAnotherReplica(t *testing.T) {
 				if err := clients.Tracker().Add(other); err != nil {
 					t.Fatal(err)
 				}
+			}
+			write := newTrace("write", "a")
+			if tc.tweak != nil {
+				tc.tweak(write)
 			}
 			f := &finder{traces: clients.PipelineV1alpha1().RequestTraces()}
 			got := f.withPasses(t.Context(), write)

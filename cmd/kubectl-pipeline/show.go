@@ -17,6 +17,7 @@ func newShowCommand(p *program) *cobra.Command {
 			if err != nil {
 				return err
 			}
+			trace = finder.withPasses(command.Context(), trace)
 			tree := p.tree(objects)
 			tree.request(trace)
 			tree.passes(trace)

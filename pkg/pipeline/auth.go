@@ -53,7 +53,7 @@ func (a authenticator) AuthenticateRequest(req *http.Request) (*genericauthentic
 
 // webSocketToken begins a subprotocol that is a token: a browser can't set the
 // header for one.
-const webSocketToken = "base64url.bearer.authorization.k8s.io."
+const webSocketToken = "base64url.bearer.authorization.k8s.io." //nolint:gosec // none is in it
 
 // credentials tells what a request shows of who sends it, and nothing of what
 // is in it.

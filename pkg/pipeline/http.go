@@ -221,17 +221,20 @@ func (a *answer) status(decoder runtime.Decoder) *metav1.Status {
 	return status
 }
 
-// quoted is what the library repeats of a body that it can't read: its first
-// bytes, what a patch makes, a time, a number, a value of a wrong type.
+// quoted is what the library repeats of a request that it can't read or won't
+// have: the first bytes of a body, what a patch makes, values that are not of the
+// type or the form they should be, what stands beside an impersonated name, all
+// parameters.
 var quoted = regexp.MustCompile(`(?s) \((?:\{.*|(?:[0-9a-f]{2})+(?: \.\.\.)?)\)$` +
-	`|(patch: Invalid value): "(?:[^"\\]|\\.)*"` +
-	`|(parsing time) .*` +
+	`|(patch: Invalid value|userextras\.authentication\.k8s\.io|Internal Server Error):? "(?:[^"\\]|\\.)*"` +
+	`|(parsing time|invalid map key|unsupported map key|cannot decode \S+|unknown patch type|types are not identical|order in patch list)[ :].*` +
+	`|(\bmap): map\[.*` +
+	`|(anchor) '[^']*'` +
 	`|(unmarshal number) \S+` +
 	`|(expected [^,]+), got .*`)
 
-// withoutBody takes the bytes of a body out of a message: they may be those of a
-// secret.
-func withoutBody(message string) string { return quoted.ReplaceAllString(message, "$1$2$3$4") }
+// withoutBody takes out of a message what was sent: it may be a secret.
+func withoutBody(message string) string { return quoted.ReplaceAllString(message, "$1$2$3$4$5$6") }
 
 // warnings returns the texts of Warning headers.
 func warnings(headers []string) (texts []string) {

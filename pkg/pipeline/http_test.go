@@ -38,44 +38,56 @@ func told(t *testing.T, r *pipeline.Record) string {
 
 func TestSecretsAreNotShown(t *testing.T) {
 	s := startServer(t, options{})
-	if r, answer := s.do(t, call{request: "POST " + v1, contentType: yamlType, body: newNetwork("a", "", ", mtu: 1400")}); r.Response.Code != http.StatusCreated {
+	if r, answer := s.do(t, call{request: "POST " + v1, contentType: yamlType, body: newNetwork("a", ", ownerReferences: [{apiVersion: v1, kind: Node, name: x, uid: x}]", ", mtu: 1400")}); r.Response.Code != http.StatusCreated {
 		t.Fatal(answer)
 	}
 	const (
-		patch  = "PATCH " + v1 + "/a"
-		strict = "?fieldValidation=Strict"
+		patch     = "PATCH " + v1 + "/a"
+		strict    = "?fieldValidation=Strict"
+		strategic = "application/strategic-merge-patch+json"
 	)
 	for name, c := range map[string]call{
-		"credentials":               {request: "GET " + v1 + "/a"},
-		"wrong credentials":         {request: "GET " + v1 + "/a", header: http.Header{"Authorization": {"Bearer WRONGCANARY"}}},
-		"basic credentials":         {request: "GET " + v1 + "/a", header: http.Header{"Authorization": {"Basic CANARY"}}},
-		"cookies":                   {request: "GET " + v1 + "/a", header: http.Header{"Cookie": {"session=CANARY"}}},
-		"unknown parameters":        {request: "GET " + v1 + "/a?token=CANARY&fieldManagers=CANARY"},
-		"no JSON":                   {request: "POST " + v1, contentType: jsonType, body: `{"p":"CANARY`},
-		"no JSON, and long":         {request: "POST " + v1, contentType: jsonType, body: `{"p":"CANARY` + strings.Repeat("x", 100)},
-		"no JSON, and very long":    {request: "POST " + v1, contentType: jsonType, body: `{"p":"CANARY` + strings.Repeat("x", 300<<10)},
-		"no YAML":                   {request: "POST " + v1, contentType: yamlType, body: "{CANARY"},
-		"no protobuf":               {request: "POST " + v1, contentType: "application/vnd.kubernetes.protobuf", body: "CANARY"},
-		"broken protobuf":           {request: "POST " + v1, contentType: "application/vnd.kubernetes.protobuf", body: "k8s\x00CANARY"},
-		"no update":                 {request: "PUT " + v1 + "/a", contentType: jsonType, body: `{"p":"CANARY`},
-		"a secret":                  {request: "POST " + v1, contentType: yamlType, body: "{apiVersion: v1, kind: Secret, stringData: {password: CANARY}}"},
-		"a secret, as JSON":         {request: "POST " + v1 + strict, contentType: jsonType, body: `{"apiVersion":"v1","kind":"Secret","stringData":{"password":"CANARY"}}`},
-		"a secret in other clothes": {request: "POST " + v1 + strict, contentType: yamlType, body: "{apiVersion: samplecrd.k8s.io/v1, kind: Network, stringData: {password: CANARY}}"},
-		"a secret in an event":      {request: "POST " + v1, contentType: yamlType, body: "{apiVersion: samplecrd.k8s.io/v1, kind: WatchEvent, type: ADDED, object: {kind: Secret, stringData: {password: CANARY}}}"},
-		"a large number":            {request: "POST " + v1, contentType: jsonType, body: `{"spec":{"mtu":4276783826}}`},
-		"a wrong type":              {request: "POST " + v1, contentType: jsonType, body: `{"spec":{"mtu":"CANARY"}}`},
-		"no time":                   {request: "POST " + v1, contentType: jsonType, body: `{"metadata":{"creationTimestamp":"CANARY"}}`},
-		"no patch":                  {request: patch, contentType: merge, body: `{"p":"CANARY`},
-		"no JSON patch":             {request: patch, contentType: jsonPatch, body: `[{"op":"CANARY"}]`},
-		"patch of a wrong type":     {request: patch, contentType: merge, body: `{"spec":"CANARY"}`},
-		"patch with a wrong field":  {request: patch + strict, contentType: merge, body: `{"data":"CANARY"}`},
-		"JSON patch of wrong type":  {request: patch, contentType: jsonPatch, body: `[{"op":"replace","path":"/spec/mtu","value":"CANARY"}]`},
-		"JSON patch that fails":     {request: patch, contentType: jsonPatch, body: `[{"op":"test","path":"/spec/mtu","value":"CANARY"}]`},
-		"no apply":                  {request: patch + "?fieldManager=x", contentType: apply, body: "{CANARY"},
-		"apply of a secret":         {request: patch + "?fieldManager=x", contentType: apply, body: "{apiVersion: v1, kind: Secret, metadata: {name: a}, stringData: {password: CANARY}}"},
-		"apply of a wrong type":     {request: patch + "?fieldManager=x", contentType: apply, body: newNetwork("a", "", ", openStack: CANARY")},
-		"apply of a wrong field":    {request: patch + "?fieldManager=x", contentType: apply, body: newNetwork("a", "", ", data: CANARY")},
-		"no delete options":         {request: "DELETE " + v1 + "/a", contentType: jsonType, body: `{"p":"CANARY`},
+		"credentials":                {request: "GET " + v1 + "/a"},
+		"wrong credentials":          {request: "GET " + v1 + "/a", header: http.Header{"Authorization": {"Bearer WRONGCANARY"}}},
+		"basic credentials":          {request: "GET " + v1 + "/a", header: http.Header{"Authorization": {"Basic CANARY"}}},
+		"cookies":                    {request: "GET " + v1 + "/a", header: http.Header{"Cookie": {"session=CANARY"}}},
+		"unknown parameters":         {request: "GET " + v1 + "/a?token=CANARY&fieldManagers=CANARY"},
+		"no JSON":                    {request: "POST " + v1, contentType: jsonType, body: `{"p":"CANARY`},
+		"no JSON, and long":          {request: "POST " + v1, contentType: jsonType, body: `{"p":"CANARY` + strings.Repeat("x", 100)},
+		"no JSON, and very long":     {request: "POST " + v1, contentType: jsonType, body: `{"p":"CANARY` + strings.Repeat("x", 300<<10)},
+		"no YAML":                    {request: "POST " + v1, contentType: yamlType, body: "{CANARY"},
+		"no protobuf":                {request: "POST " + v1, contentType: "application/vnd.kubernetes.protobuf", body: "CANARY"},
+		"broken protobuf":            {request: "POST " + v1, contentType: "application/vnd.kubernetes.protobuf", body: "k8s\x00CANARY"},
+		"no update":                  {request: "PUT " + v1 + "/a", contentType: jsonType, body: `{"p":"CANARY`},
+		"a secret":                   {request: "POST " + v1, contentType: yamlType, body: "{apiVersion: v1, kind: Secret, stringData: {password: CANARY}}"},
+		"a secret, as JSON":          {request: "POST " + v1 + strict, contentType: jsonType, body: `{"apiVersion":"v1","kind":"Secret","stringData":{"password":"CANARY"}}`},
+		"a secret in other clothes":  {request: "POST " + v1 + strict, contentType: yamlType, body: "{apiVersion: samplecrd.k8s.io/v1, kind: Network, stringData: {password: CANARY}}"},
+		"a secret in an event":       {request: "POST " + v1, contentType: yamlType, body: "{apiVersion: samplecrd.k8s.io/v1, kind: WatchEvent, type: ADDED, object: {kind: Secret, stringData: {password: CANARY}}}"},
+		"a large number":             {request: "POST " + v1, contentType: jsonType, body: `{"spec":{"mtu":4276783826}}`},
+		"a wrong type":               {request: "POST " + v1, contentType: jsonType, body: `{"spec":{"mtu":"CANARY"}}`},
+		"no time":                    {request: "POST " + v1, contentType: jsonType, body: `{"metadata":{"creationTimestamp":"CANARY"}}`},
+		"no patch":                   {request: patch, contentType: merge, body: `{"p":"CANARY`},
+		"no JSON patch":              {request: patch, contentType: jsonPatch, body: `[{"op":"CANARY"}]`},
+		"patch of a wrong type":      {request: patch, contentType: merge, body: `{"spec":"CANARY"}`},
+		"patch with a wrong field":   {request: patch + strict, contentType: merge, body: `{"data":"CANARY"}`},
+		"JSON patch of wrong type":   {request: patch, contentType: jsonPatch, body: `[{"op":"replace","path":"/spec/mtu","value":"CANARY"}]`},
+		"JSON patch that fails":      {request: patch, contentType: jsonPatch, body: `[{"op":"test","path":"/spec/mtu","value":"CANARY"}]`},
+		"no apply":                   {request: patch + "?fieldManager=x", contentType: apply, body: "{CANARY"},
+		"apply of a secret":          {request: patch + "?fieldManager=x", contentType: apply, body: "{apiVersion: v1, kind: Secret, metadata: {name: a}, stringData: {password: CANARY}}"},
+		"apply of a wrong type":      {request: patch + "?fieldManager=x", contentType: apply, body: newNetwork("a", "", ", openStack: CANARY")},
+		"apply of a wrong field":     {request: patch + "?fieldManager=x", contentType: apply, body: newNetwork("a", "", ", data: CANARY")},
+		"YAML with an alias":         {request: "POST " + v1, contentType: yamlType, body: "{password: *CANARY}"},
+		"YAML with a tag":            {request: "POST " + v1, contentType: yamlType, body: "{password: !!int CANARY}"},
+		"YAML with an object as key": {request: "POST " + v1, contentType: yamlType, body: "{? {password: CANARY} : x}"},
+		"YAML without a key":         {request: "POST " + v1, contentType: yamlType, body: "{~: CANARY}"},
+		"apply with an alias":        {request: patch + "?fieldManager=x", contentType: apply, body: "{password: *CANARY}"},
+		"strategic patch of a kind":  {request: patch, contentType: strategic, body: `{"metadata":{"labels":{"$patch":"CANARY","password":"CANARY"}}}`},
+		"strategic patch of a list":  {request: patch, contentType: strategic, body: `{"metadata":{"finalizers":["CANARY",{"password":"CANARY"}]}}`},
+		"strategic patch, no key":    {request: patch, contentType: strategic, body: `{"metadata":{"ownerReferences":[{"$patch":"delete","password":"CANARY"}]}}`},
+		"strategic patch, order":     {request: patch, contentType: strategic, body: `{"metadata":{"$setElementOrder/ownerReferences":[{"uid":"b"},{"uid":"a"}],"ownerReferences":[{"uid":"a","name":"CANARY"},{"uid":"b"}]}}`},
+		"impersonation, refused":     {request: "GET " + v1, header: http.Header{"Impersonate-User": {"bob"}, "Impersonate-Extra-Example.com%2ftoken": {"CANARY \"too\""}}},
+		"parameters of what breaks":  {request: "GET " + v1 + "/broken?token=CANARY"},
+		"no delete options":          {request: "DELETE " + v1 + "/a", contentType: jsonType, body: `{"p":"CANARY`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r, _ := s.do(t, c)

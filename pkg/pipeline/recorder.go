@@ -5,10 +5,12 @@
 package pipeline
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"os"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -123,10 +125,10 @@ const (
 )
 
 // Changes returns what changed after a version, and the version it leads to;
-// several changes of one trace are one. They come in the order in which the
-// requests ended, and each record has a version from which Changes tells all that
-// comes after it here: that of a trace which changed again later is lower than
-// with Get. The error is ErrExpired.
+// several changes of one trace are one. They come in the order in which they
+// happened, and each record has a version from which Changes tells all that comes
+// after it here: a trace that is new has that of the end of its request, which is
+// lower than with Get where it changed again. The error is ErrExpired.
 func (r *Recorder) Changes(after uint64) ([]Change, uint64, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -137,7 +139,9 @@ func (r *Recorder) Changes(after uint64) ([]Change, uint64, error) {
 	for _, t := range r.ring {
 		switch {
 		case t.added > after:
-			changes = append(changes, Change{Added, t.record()})
+			record := t.record()
+			record.Version = t.added
+			changes = append(changes, Change{Added, record})
 		case t.version > after:
 			changes = append(changes, Change{Modified, t.record()})
 		}
@@ -148,10 +152,7 @@ func (r *Recorder) Changes(after uint64) ([]Change, uint64, error) {
 			changes = append(changes, Change{Removed, removed.record()})
 		}
 	}
-	for i := len(changes) - 2; i >= 0; i-- {
-		version := &changes[i].Record.Version
-		*version = min(*version, changes[i+1].Record.Version-1)
-	}
+	slices.SortFunc(changes, func(a, b Change) int { return cmp.Compare(a.Record.Version, b.Record.Version) })
 	return changes, r.version, nil
 }
 
@@ -189,6 +190,7 @@ func (r *Recorder) begin(t *Trace, auditID string) {
 	if t.name != "" {
 		return
 	}
+	auditID = strings.Clone(auditID) // it may be the beginning of a long header
 	t.auditID, t.name = auditID, auditID
 	if len(utilvalidation.IsDNS1123Subdomain(auditID)) > 0 || r.names[auditID] != nil {
 		t.name = string(uuid.NewUUID())
@@ -220,9 +222,7 @@ func (r *Recorder) dropOldest() {
 	r.bytes -= t.size
 	delete(r.names, t.name)
 	r.joins.unlink(t)
-	t.shrink()
-	t.version = r.next()
-	r.removed = append(r.removed, t)
+	r.removed = append(r.removed, t.shrink(r.next()))
 	if len(r.removed) > r.Traces {
 		r.first = r.removed[0].version
 		r.removed = slices.Delete(r.removed, 0, 1)

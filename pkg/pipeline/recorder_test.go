@@ -3,7 +3,9 @@ package pipeline
 import (
 	"errors"
 	"fmt"
+	"runtime"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -49,7 +51,7 @@ func TestTheOldestTracesGo(t *testing.T) {
 		want    []string
 	}{
 		"by count":                    {Options{Traces: 2}, []int{0, 0, 0, 0}, []string{"c", "d"}},
-		"by bytes":                    {Options{Traces: 9, Bytes: 3 * overhead}, []int{0, 0, 0, 0}, []string{"b", "c", "d"}},
+		"by bytes":                    {Options{Traces: 9, Bytes: 4*overhead - 1}, []int{0, 0, 0, 0}, []string{"b", "c", "d"}},
 		"a large one takes more":      {Options{Traces: 9, Bytes: 3 * overhead}, []int{0, 0, 0, 2 << 10}, []string{"d"}},
 		"the last one stays anyway":   {Options{Traces: 9, Bytes: 1}, []int{0, 0}, []string{"b"}},
 		"by default there is room":    {Options{Traces: 9}, []int{64 << 10, 64 << 10}, []string{"a", "b"}},
@@ -84,6 +86,13 @@ func TestWordsTakeRoom(t *testing.T) {
 		"parameters": func(t *Trace) { t.request.Parameters = []string{"limit=" + long} },
 		"details":    func(t *Trace) { t.step(Authorization, "").detail("by", long) },
 		"refusal":    func(t *Trace) { t.answer = []byte(long) },
+		"namespace":  func(t *Trace) { t.request.Namespace = long },
+		"groups":     func(t *Trace) { t.user = &User{Groups: []string{long}} },
+		"warnings":   func(t *Trace) { t.response.Warnings = []string{long} },
+		"errors": func(t *Trace) {
+			t.step(Validation, "").change(func(s *Stage) { s.Errors = []string{long} })
+		},
+		"message": func(t *Trace) { t.step(Etcd, "").end(Failed, long) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := newRecorder(9)
@@ -95,6 +104,61 @@ func TestWordsTakeRoom(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A client with few bytes to send can have large objects kept.
+func TestObjectsTakeRoom(t *testing.T) {
+	labels := map[string]string{}
+	for i := range 1000 {
+		labels[strconv.Itoa(i)] = "a value"
+	}
+	large := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Labels: labels}}
+	const least = 1000 * int64(len("a value"))
+	for name, tc := range map[string]struct {
+		tweak func(*Trace)
+		want  int64
+	}{
+		"read":    {func(t *Trace) { t.last = large }, least},
+		"once":    {func(t *Trace) { t.last = large; t.stored = large }, least},
+		"changed": {func(t *Trace) { t.last = large; t.step(Merge, "").show(large.DeepCopy(), large) }, 2 * least},
+		"of other kind": {func(t *Trace) {
+			t.last = &metav1.Status{Details: &metav1.StatusDetails{Causes: make([]metav1.StatusCause, 1000)}}
+		}, 1000},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newRecorder(9)
+			trace := begun(r, "a")
+			tc.tweak(trace)
+			trace.done()
+			if r.bytes < overhead+tc.want || r.bytes > overhead+100*tc.want {
+				t.Errorf("it takes %d bytes, want about %d more than %d", r.bytes, tc.want, overhead)
+			}
+		})
+	}
+}
+
+// Nobody need be recognized to send long headers.
+func TestTracesThatAreGoneAreSmall(t *testing.T) {
+	heap := func() int64 {
+		runtime.GC()
+		var memory runtime.MemStats
+		runtime.ReadMemStats(&memory)
+		return int64(memory.HeapAlloc)
+	}
+	r := NewRecorder(Options{Traces: 64, Bytes: 4 << 20})
+	before := heap()
+	for i := range 64 {
+		long := fmt.Sprintf("%064d", i) + strings.Repeat("x", 1<<20)
+		trace := begun(r, long[:64])
+		trace.request.UserAgent, trace.request.Namespace = strings.Clone(long), strings.Clone(long)
+		trace.user = &User{Name: strings.Clone(long)}
+		trace.response.Message = strings.Clone(long)
+		trace.done()
+	}
+	if grown := heap() - before; grown > 32<<20 {
+		t.Errorf("%d traces, and %d that are gone, take %d MiB", len(r.ring), len(r.removed), grown>>20)
+	}
+	runtime.KeepAlive(r)
 }
 
 func TestALargeTraceLosesItsObjects(t *testing.T) {
@@ -157,10 +221,19 @@ func TestChanges(t *testing.T) {
 		"nothing": {func(r *Recorder) { begun(r, "a").done() }, func(*Recorder) {}, nil},
 		"added": {func(r *Recorder) { begun(r, "a").done() }, func(r *Recorder) { begun(r, "b").done() },
 			[]string{"0 b"}},
-		"in the order in which the requests ended": {func(r *Recorder) { begun(r, "a").done() }, func(r *Recorder) {
+		"in order": {func(r *Recorder) { begun(r, "a").done() }, func(r *Recorder) {
 			begun(r, "b").done()
 			r.touch(r.names["a"])
-		}, []string{"1 a", "0 b"}},
+		}, []string{"0 b", "1 a"}},
+		"new ones in the order in which the requests ended": {func(*Recorder) {}, func(r *Recorder) {
+			begun(r, "a").done()
+			begun(r, "b").done()
+			r.touch(r.names["a"])
+		}, []string{"0 a", "0 b"}},
+		"another of the name of one that is gone": {func(r *Recorder) { begun(r, "a").done(); begun(r, "b").done() }, func(r *Recorder) {
+			begun(r, "c").done()
+			begun(r, "a").done()
+		}, []string{"0 c", "2 a", "0 a", "2 b"}},
 		"several are one": {func(r *Recorder) { begun(r, "a").done() }, func(r *Recorder) {
 			r.touch(r.names["a"])
 			r.touch(r.names["a"])
@@ -173,7 +246,7 @@ func TestChanges(t *testing.T) {
 			begun(r, "b").done()
 			begun(r, "c").done()
 			begun(r, "d").done()
-		}, []string{"0 c", "0 d", "2 a"}},
+		}, []string{"0 c", "2 a", "0 d"}},
 		"nothing becomes of what is gone": {func(r *Recorder) { begun(r, "a").done(); begun(r, "b").done(); begun(r, "c").done() }, func(r *Recorder) {
 			r.touch(r.removed[0])
 		}, nil},
@@ -200,9 +273,10 @@ func TestChanges(t *testing.T) {
 				if err != nil || len(rest) < len(changes)-i-1 {
 					t.Errorf("after %s come %d changes (%v), want at least %d", c.Record.Name, len(rest), err, len(changes)-i-1)
 				}
-				if i > 0 && c.Record.Version < changes[i-1].Record.Version {
-					t.Errorf("version %d follows %d", c.Record.Version, changes[i-1].Record.Version)
+				if c.Record.Version <= version {
+					t.Errorf("version %d follows %d", c.Record.Version, version)
 				}
+				version = c.Record.Version
 			}
 			if again, same, err := r.Changes(next); len(again) > 0 || same != next || err != nil {
 				t.Errorf("then there are %v, up to %d after %d: %v", again, same, next, err)

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -333,9 +334,15 @@ func (s *spies) authorize(ctx context.Context, a authorizer.Attributes) (authori
 		if !slices.Contains(s.of(audit.GetAuditIDTruncated(ctx)), pipeline.Impersonation) {
 			s.call(ctx, pipeline.Impersonation)
 		}
+		if a.GetResource() == "userextras" {
+			return authorizer.DecisionDeny, "by the test", nil
+		}
 		return authorizer.DecisionAllow, "", nil
 	}
 	s.call(ctx, pipeline.Authorization)
+	if a.GetName() == "broken" {
+		return authorizer.DecisionNoOpinion, "", errors.New("nobody decides")
+	}
 	if a.GetName() == "forbidden" || a.GetName() == "not-to-create" && a.GetVerb() == "create" {
 		return authorizer.DecisionDeny, "by the test", nil
 	}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"reflect"
 	"slices"
 	"time"
 
@@ -274,30 +275,75 @@ func (t *Trace) silentStop() *Stage {
 func (t *Trace) measure() (size int64, omitted string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	size = int64(overhead + len(t.answer) + len(t.request.Path) + len(t.request.ContentType) + len(t.request.Accept) + len(t.request.UserAgent))
-	for _, p := range t.request.Parameters {
-		size += int64(len(p))
-	}
+	size = overhead + int64(len(t.answer)) + weigh(reflect.ValueOf(t.request)) + weigh(reflect.ValueOf(t.user)) + weigh(reflect.ValueOf(t.response))
 	states := int64(1)
 	for _, s := range t.stages {
 		if s.After != nil {
 			states++
 		}
-		for _, d := range s.Details {
-			size += int64(len(d.Value))
-		}
+		size += int64(len(s.Message)) + weigh(reflect.ValueOf(s.Errors)) + weigh(reflect.ValueOf(s.Details))
 	}
 	if t.last == nil && t.body == nil {
 		return size, ""
 	}
-	// In memory an object takes some three times what it takes as bytes.
-	objects := int64(len(t.body)) + 3*states*max(t.request.BodyBytes, t.response.Bytes)
+	// In memory an object takes some three times what it takes as bytes, which may
+	// be more than went by: a patch is small, and so is a refusal.
+	objects := int64(len(t.body)) + max(3*states*max(t.request.BodyBytes, t.response.Bytes), t.weighObjects())
 	if size+objects <= maxTrace {
 		return size + objects, ""
 	}
 	t.forget()
 	return size, fmt.Sprintf("the objects would take some %d KiB, and a trace may have %d", objects>>10, maxTrace>>10)
 }
+
+// weighObjects returns about what the objects take of memory, in bytes. The
+// caller holds mu.
+func (t *Trace) weighObjects() (size int64) {
+	weighed := map[runtime.Object]bool{nil: true}
+	objects := []runtime.Object{t.last, t.stored}
+	for _, s := range t.stages {
+		objects = append(objects, s.Before, s.After)
+	}
+	for _, obj := range objects {
+		if !weighed[obj] {
+			weighed[obj] = true
+			size += weigh(reflect.ValueOf(obj))
+		}
+	}
+	return size
+}
+
+// weigh returns about how many bytes a value refers to.
+func weigh(v reflect.Value) (size int64) {
+	switch v.Kind() {
+	case reflect.String:
+		return int64(v.Len())
+	case reflect.Pointer, reflect.Interface:
+		if !v.IsNil() {
+			return sizeOf(v.Elem().Type()) + weigh(v.Elem())
+		}
+	case reflect.Slice:
+		size = int64(v.Len()) * sizeOf(v.Type().Elem())
+		for i := range v.Len() {
+			size += weigh(v.Index(i))
+		}
+	case reflect.Map:
+		size = int64(v.Len()) * (sizeOf(v.Type().Key()) + sizeOf(v.Type().Elem()))
+		for entries := v.MapRange(); entries.Next(); {
+			size += weigh(entries.Key()) + weigh(entries.Value())
+		}
+	case reflect.Struct:
+		if v.Type() == reflect.TypeFor[time.Time]() {
+			return 0 // the zone is everybody's
+		}
+		for _, field := range v.Fields() {
+			size += weigh(field)
+		}
+	}
+	return size
+}
+
+func sizeOf(t reflect.Type) int64 { return int64(t.Size()) } //nolint:gosec // that large there is none
 
 // forget drops the objects. The caller holds mu.
 func (t *Trace) forget() {
@@ -307,11 +353,15 @@ func (t *Trace) forget() {
 	}
 }
 
-// shrink leaves what the end of the trace is told with.
-func (t *Trace) shrink() {
+// shrink drops what the trace holds, and returns what its end is told with: nothing
+// that a client can make long. The caller holds the recorder's lock.
+func (t *Trace) shrink(version uint64) *Trace {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.forget()
-	t.stages = nil
-	t.deliveries, t.passes = nil, nil
+	t.stages, t.deliveries, t.passes = nil, nil, nil
+	return &Trace{
+		timeline: timeline{start: t.start}, recorder: t.recorder, name: t.name, auditID: t.auditID,
+		added: t.added, version: version, object: t.object,
+	}
 }
