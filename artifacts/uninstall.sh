@@ -11,13 +11,17 @@
 set -euo pipefail
 overlay=${1:?usage: uninstall.sh OVERLAY}
 
-kubectl annotate deployments --all --all-namespaces samplecrd.k8s.io/network- >/dev/null
-echo "Deleting all Networks and waiting until Neutron is empty of them" >&2
-kubectl delete networks.samplecrd.k8s.io --all --all-namespaces --timeout="${TIMEOUT:-10m}"
-left=$(kubectl get networks.samplecrd.k8s.io --all-namespaces)
-if [[ -n $left ]]; then
-	printf 'Made meanwhile, and would be left in Neutron. Find out by whom, and run this again:\n%s\n' "$left" >&2
-	exit 1
+# Without it this was run before, and interrupted: then there are no Networks.
+registered=$(kubectl get apiservice v1.samplecrd.k8s.io --ignore-not-found --output=name)
+if [[ -n $registered ]]; then
+	kubectl annotate deployments --all --all-namespaces samplecrd.k8s.io/network- >/dev/null
+	echo "Deleting all Networks and waiting until Neutron is empty of them" >&2
+	kubectl delete networks.samplecrd.k8s.io --all --all-namespaces --timeout="${TIMEOUT:-10m}"
+	left=$(kubectl get networks.samplecrd.k8s.io --all-namespaces)
+	if [[ -n $left ]]; then
+		printf 'Made meanwhile, and would be left in Neutron. Find out by whom, and run this again:\n%s\n' "$left" >&2
+		exit 1
+	fi
 fi
 kubectl delete deployment network-apiserver --namespace=network-apiserver --cascade=foreground --ignore-not-found
 kubectl delete apiservice v1.samplecrd.k8s.io v2alpha1.samplecrd.k8s.io v1alpha1.pipeline.samplecrd.k8s.io --ignore-not-found

@@ -4,6 +4,7 @@ package e2e
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -153,12 +154,13 @@ func (c *cluster) testSeldom(t *testing.T, namespace string) {
 	c.kubectl(t, "patch", "secret", "network-apiserver-serving", "--namespace="+serverNamespace, "--patch", `{"stringData":{"tls.crt":"damaged"}}`)
 	defer c.kubectl(t, "delete", "deployment", "deployed", "--namespace="+namespace)
 	c.repeatEvent(t, namespace)
-	if _, err := waitFor(t.Context(), func(ctx context.Context) bool {
+	until(t, "the damaged Secret is right again", func(ctx context.Context) error {
 		secret, err := c.kube.CoreV1().Secrets(serverNamespace).Get(ctx, "network-apiserver-serving", metav1.GetOptions{})
-		return err == nil && string(secret.Data[corev1.TLSCertKey]) != "damaged"
-	}); err != nil {
-		t.Errorf("the damaged Secret stays: %v", err)
-	}
+		if err == nil && string(secret.Data[corev1.TLSCertKey]) == "damaged" {
+			err = errors.New("it is damaged")
+		}
+		return err
+	})
 }
 
 // repeatEvent has the same happen to a Deployment, deployed, again and again:
@@ -181,15 +183,14 @@ spec:
 	networks := c.networks.SamplecrdV1().Networks(namespace)
 	made := func(before types.UID) (uid types.UID) {
 		t.Helper()
-		if _, err := waitFor(t.Context(), func(ctx context.Context) bool {
+		until(t, "the Deployment has a new Network", func(ctx context.Context) error {
 			network, err := networks.Get(ctx, "deployed", metav1.GetOptions{})
-			if err == nil && network.UID != before {
-				uid = network.UID
+			if err == nil && network.UID == before {
+				err = errors.New("it is the old one")
 			}
-			return uid != ""
-		}); err != nil {
-			t.Fatalf("the Deployment has no Network: %v", err)
-		}
+			uid = network.UID
+			return err
+		})
 		return uid
 	}
 	// Events of one kind count as one while the Deployment stays as it is, which it
@@ -199,12 +200,13 @@ spec:
 		c.kubectl(t, "delete", "network", "deployed", "--namespace="+namespace, "--wait=false")
 		uid = made(uid)
 	}
-	if _, err := waitFor(t.Context(), func(ctx context.Context) bool {
+	until(t, "an event that came again is counted", func(ctx context.Context) error {
 		events, err := c.kube.EventsV1().Events(namespace).List(ctx, metav1.ListOptions{})
-		return err == nil && slices.ContainsFunc(events.Items, func(event eventsv1.Event) bool { return event.Series != nil })
-	}); err != nil {
-		t.Errorf("the second event of the same kind is not counted: %v\n%s", err, c.kubectl(t, "get", "events", "--namespace="+namespace, "-o", "yaml"))
-	}
+		if err == nil && !slices.ContainsFunc(events.Items, func(event eventsv1.Event) bool { return event.Series != nil }) {
+			err = fmt.Errorf("among %d none is", len(events.Items))
+		}
+		return err
+	})
 }
 
 // testPrivileged shows that an editor needs one right more to drive the

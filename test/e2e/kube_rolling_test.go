@@ -4,6 +4,7 @@ package e2e
 
 import (
 	"context"
+	"os"
 	"testing"
 
 	"k8s.io/apimachinery/pkg/util/wait"
@@ -52,6 +53,9 @@ func (r *replica) drained(ctx context.Context) <-chan error {
 	go func() {
 		drained <- wait.PollUntilContextCancel(ctx, eventuallyInterval, true, func(ctx context.Context) (bool, error) {
 			response, err := probe(ctx, client, r.port, "/livez")
+			if os.IsTimeout(err) {
+				return false, nil // it is slow, but there
+			}
 			return err == nil && response.Close, err
 		})
 	}()

@@ -56,6 +56,7 @@ func (c *cluster) testUninstall(t *testing.T) {
 	if left := c.ours(t); len(left) > 0 {
 		t.Errorf("left in the cluster: %q", left)
 	}
+	c.script(t, absolute(t, "../../artifacts/uninstall.sh"), c.overlay(t, "self-registered")) // as after one that was interrupted
 	// With an API that nobody serves this would not end.
 	c.kubectl(t, "delete", "namespace", namespace, "--timeout=1m")
 }
