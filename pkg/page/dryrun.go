@@ -1,6 +1,8 @@
 package page
 
 import (
+	"bufio"
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -12,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/uuid"
+	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
 	"k8s.io/apiserver/pkg/apis/audit"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/yaml"
@@ -53,9 +56,18 @@ func (p *Page) dryRun(w http.ResponseWriter, r *http.Request) {
 		answer(w, code, problem{Message: err.Error()})
 		return
 	}
+	documents := utilyaml.NewYAMLReader(bufio.NewReader(bytes.NewReader(body)))
+	first, err := documents.Read()
 	var object metav1.PartialObjectMetadata
-	if err := yaml.Unmarshal(body, &object); err != nil {
+	if err == nil || errors.Is(err, io.EOF) { // nothing is no Network
+		err = yaml.Unmarshal(first, &object)
+	}
+	if err != nil {
 		answer(w, http.StatusBadRequest, problem{Message: err.Error()})
+		return
+	}
+	if second, _ := documents.Read(); len(bytes.TrimSpace(second)) > 0 {
+		answer(w, http.StatusBadRequest, problem{Message: "it must be one Network: a server takes one at a time, kubectl sends one after the other"})
 		return
 	}
 	request, wrong := p.request(r.URL.Query().Get("verb"), media, &object)

@@ -65,10 +65,11 @@ func TestDryRun(t *testing.T) {
 		"create": {"create", "application/yaml", network, asked{http.MethodPost, networks, "application/yaml", network, query}},
 		"create in another namespace and version": {"create", "application/yaml", elsewhere,
 			asked{http.MethodPost, "/apis/samplecrd.k8s.io/v2alpha1/namespaces/team/networks", "application/yaml", elsewhere, query}},
-		"update":         {"update", "application/yaml", network, asked{http.MethodPut, networks + "/net", "application/yaml", network, query}},
-		"apply":          {"apply", "application/yaml", network, asked{http.MethodPatch, networks + "/net", "application/apply-patch+yaml", network, query}},
-		"create of JSON": {"create", "application/json; charset=utf-8", inJSON, asked{http.MethodPost, networks, "application/json", inJSON, query}},
-		"apply of JSON":  {"apply", "application/json", inJSON, asked{http.MethodPatch, networks + "/net", "application/apply-patch+yaml", inJSON, query}},
+		"update":            {"update", "application/yaml", network, asked{http.MethodPut, networks + "/net", "application/yaml", network, query}},
+		"apply":             {"apply", "application/yaml", network, asked{http.MethodPatch, networks + "/net", "application/apply-patch+yaml", network, query}},
+		"create with marks": {"create", "application/yaml", "---\n" + network + "---\n\n", asked{http.MethodPost, networks, "application/yaml", "---\n" + network + "---\n\n", query}},
+		"create of JSON":    {"create", "application/json; charset=utf-8", inJSON, asked{http.MethodPost, networks, "application/json", inJSON, query}},
+		"apply of JSON":     {"apply", "application/json", inJSON, asked{http.MethodPatch, networks + "/net", "application/apply-patch+yaml", inJSON, query}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p, got, ids := recordingPage(t, http.StatusCreated, created)
@@ -116,6 +117,7 @@ func TestWhatIsNotSentOn(t *testing.T) {
 		"what is no YAML":              {"create", "application/yaml", "a: b: c", http.StatusBadRequest},
 		"nothing":                      {"create", "application/yaml", "", http.StatusBadRequest},
 		"a Secret":                     {"create", "application/yaml", "apiVersion: v1\nkind: Secret\n", http.StatusBadRequest},
+		"two of them":                  {"create", "application/yaml", network + "---\n" + network, http.StatusBadRequest},
 		"another kind of the group":    {"create", "application/yaml", strings.Replace(network, "kind: Network", "kind: NetworkList", 1), http.StatusBadRequest},
 		"an unknown version":           {"create", "application/yaml", strings.Replace(network, "/v1", "/v3", 1), http.StatusBadRequest},
 		"another verb":                 {"delete", "application/yaml", network, http.StatusBadRequest},
