@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"os"
 	"regexp"
+	"runtime/debug"
 	"slices"
 	"sync/atomic"
 	"time"
@@ -62,7 +63,7 @@ func (c *Cloud) Client(ctx context.Context) (*Client, error) {
 		return client, nil
 	}
 	made := c.dialing.DoChan("", func() (any, error) {
-		client, err := c.connect(ctx)
+		client, err := c.open(ctx)
 		if err == nil {
 			c.client.Store(client)
 		}
@@ -74,6 +75,17 @@ func (c *Cloud) Client(ctx context.Context) (*Client, error) {
 	case <-ctx.Done():
 		return nil, &Error{Class: Transient, Message: reason(ctx.Err()), act: "open the cloud", cause: ctx.Err()}
 	}
+}
+
+// open turns a panic, whatever a Keystone answers, into an error: nobody else
+// would hear of it in time, and the process would end.
+func (c *Cloud) open(ctx context.Context) (client *Client, err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			err = &Error{Class: Transient, Message: fmt.Sprintf("panic: %v", r), act: "open the cloud", cause: fmt.Errorf("%s", debug.Stack())}
+		}
+	}()
+	return c.connect(ctx)
 }
 
 // settings are what clouds.yaml says of one cloud.

@@ -368,3 +368,20 @@ func TestErrorNamesActAndObject(t *testing.T) {
 		})
 	}
 }
+
+func TestPanicInOpeningACloud(t *testing.T) {
+	panics := true
+	cloud := &Cloud{connect: func(context.Context) (*Client, error) {
+		if panics {
+			panic("no such key")
+		}
+		return &Client{}, nil
+	}}
+	if _, err := cloud.Client(t.Context()); ClassOf(err) != Transient {
+		t.Errorf("got %v, want an error that passes", err)
+	}
+	panics = false
+	if client, err := cloud.Client(t.Context()); client == nil || err != nil {
+		t.Errorf("then got %v, %v", client, err)
+	}
+}
