@@ -38,7 +38,7 @@ func NewForeignCloud(cloudsYAML, caCert []byte, o CloudOptions) (*Cloud, error) 
 		if wrap != nil {
 			next = wrap(next)
 		}
-		return encrypted{next}
+		return &breaker{RoundTripper: encrypted{next}}
 	}
 	return &Cloud{connect: func(ctx context.Context) (*Client, error) { return authenticate(ctx, o, s) }}, nil
 }
