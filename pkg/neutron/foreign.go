@@ -33,12 +33,12 @@ func NewForeignCloud(cloudsYAML, caCert []byte, o CloudOptions) (*Cloud, error) 
 	if err != nil {
 		return nil, &Error{Class: Unauthorized, Message: err.Error(), act: openCloud(o.Name).String()}
 	}
-	wrap := o.WrapTransport
+	wrap, silence := o.WrapTransport, &breaker{}
 	o.WrapTransport = func(next http.RoundTripper) http.RoundTripper {
 		if wrap != nil {
 			next = wrap(next)
 		}
-		return &breaker{RoundTripper: encrypted{next}}
+		return breaking{encrypted{next}, silence}
 	}
 	return &Cloud{connect: func(ctx context.Context) (*Client, error) { return authenticate(ctx, o, s) }}, nil
 }

@@ -3,12 +3,15 @@ package neutron_test
 import (
 	"encoding/pem"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -338,6 +341,44 @@ func TestNothingIsSentInTheClear(t *testing.T) {
 }
 
 // TestNoErrorHoldsWhatAServerRepeats has a server that answers with what it was sent.
+// Others wait while it is waited for.
+func TestASilentCloudIsLeftAlone(t *testing.T) {
+	sim := newSimulator(t)
+	for silent, path := range map[string]string{"Keystone": "/identity/", "Neutron": "/v2.0/"} {
+		t.Run(silent, func(t *testing.T) {
+			t.Parallel()
+			var asked atomic.Int32
+			front := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				if strings.HasPrefix(r.URL.Path, path) {
+					asked.Add(1)
+					_, _ = io.ReadAll(r.Body) // only then it is noticed that nobody waits
+					<-r.Context().Done()
+					return
+				}
+				sim.Config.Handler.ServeHTTP(w, r)
+			}))
+			defer front.Close()
+			file := strings.ReplaceAll(foreignPassword, "AUTH_URL", front.URL+"/identity/v3")
+			cloud, err := neutron.NewForeignCloud([]byte(file), nil, neutron.CloudOptions{Name: "LAB", Timeout: 1500 * time.Millisecond})
+			if err != nil {
+				t.Fatal(err)
+			}
+			for range 4 {
+				client, err := cloud.Client(t.Context())
+				if err == nil {
+					_, err = client.ListNetworks(t.Context(), neutron.NetworkFilter{})
+				}
+				if neutron.ClassOf(err) != neutron.Transient || !strings.HasSuffix(err.Error(), ": no answer in time") {
+					t.Errorf("got %v, want one error as the other", err)
+				}
+			}
+			if got := asked.Load(); got != 2 {
+				t.Errorf("it was asked %d times, want 2", got)
+			}
+		})
+	}
+}
+
 func TestNoErrorHoldsWhatAServerRepeats(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
