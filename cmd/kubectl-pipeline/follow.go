@@ -98,8 +98,9 @@ func (t *table) watch(ctx context.Context, finder *finder, resourceVersion strin
 
 // head is as wide as most lines, so that few of them move the columns.
 func (t *table) head() {
-	t.line(bold, fmt.Sprintf("%-*s", len(clockFormat), "TIME"), "VERB  ", "RESOURCE", fmt.Sprintf("%-24s", "OBJECT"),
-		fmt.Sprintf("%-12s", "USER"), "CODE", "STOPPED-AT", "DURATION")
+	wide := func(name, like string) string { return fmt.Sprintf("%-*s", len(like), name) }
+	t.line(bold, wide("TIME", clockFormat), wide("VERB", "update"), wide("RESOURCE", "networks/status"), wide("OBJECT", "default/a-longer-network"),
+		wide("USER", "system:apiserver"), "CODE", "STOPPED-AT", "DURATION")
 }
 
 func (t *table) request(trace *v1alpha1.RequestTrace) {

@@ -25,7 +25,7 @@ func TestFollow(t *testing.T) {
 	add := func(id string, tweaks ...func(*v1alpha1.RequestTrace)) {
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		s.addTrace(id, append(tweaks, object(id))...)
+		s.addTrace(id, append([]func(*v1alpha1.RequestTrace){object(id)}, tweaks...)...)
 	}
 	add("before")
 	program := start(ctx, t, s, "follow")
@@ -42,8 +42,11 @@ func TestFollow(t *testing.T) {
 	s.expire("while-nobody-watched")
 	got = append(got, program.wait("while-nobody-watched")...)
 	await(ctx, t, watched)
-	add("after")
-	got = append(got, program.wait("after")...)
+	add("after", func(trace *v1alpha1.RequestTrace) {
+		trace.Request.Verb, trace.Request.Method, trace.Request.Name, trace.Object = "list", http.MethodGet, "", nil
+		trace.User.Name = "system:apiserver"
+	})
+	got = append(got, program.wait("list")...)
 	cancel()
 	if err := program.end(); err != nil {
 		t.Error(err)
@@ -52,11 +55,11 @@ func TestFollow(t *testing.T) {
 		got = append(got, line)
 	}
 	want := []string{
-		"TIME           VERB     RESOURCE   OBJECT                     USER           CODE   STOPPED-AT   DURATION",
-		"22:43:17.000   create   networks   default/before             alice          201    -            1.500ms",
-		"22:43:17.000   create   networks/status   default/refused-and-long   -              422    Validation   1.500ms",
-		"22:43:17.000   create   networks          default/while-nobody-watched   alice          201    -            1.500ms",
-		"22:43:17.000   create   networks          default/after                  alice          201    -            1.500ms",
+		"TIME           VERB     RESOURCE          OBJECT                     USER               CODE   STOPPED-AT   DURATION",
+		"22:43:17.000   create   networks          default/before             alice              201    -            1.500ms",
+		"22:43:17.000   create   networks/status   default/refused-and-long   -                  422    Validation   1.500ms",
+		"22:43:17.000   create   networks          default/while-nobody-watched   alice              201    -            1.500ms",
+		"22:43:17.000   list     networks          default/*                      system:apiserver   201    -            1.500ms",
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("drawn (-want +got):\n%s", diff)

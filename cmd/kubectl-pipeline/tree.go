@@ -11,7 +11,7 @@ import (
 )
 
 const (
-	// maxLabel bounds the column of names and subjects; longer ones stick out.
+	// maxLabel bounds the column of names and subjects.
 	maxLabel = 46
 	// clockFormat is that of the times of a request.
 	clockFormat = "15:04:05.000"
@@ -94,7 +94,7 @@ func (t *tree) pass(trace *v1alpha1.RequestTrace, i int) {
 	t.drawn = number
 
 	result, mark := yellow, "~"
-	facts := []string{pass.Result, "", "at " + offset(&pass.StartMicroseconds), "", "from resourceVersion " + pass.ResourceVersion}
+	facts := []string{strings.TrimSuffix(pass.Result, "."), "", "at " + offset(&pass.StartMicroseconds), "", "from resourceVersion " + pass.ResourceVersion}
 	switch {
 	case pass.DurationMicroseconds == nil:
 		mark, facts[1] = "…", "still going on"
@@ -109,14 +109,22 @@ func (t *tree) pass(trace *v1alpha1.RequestTrace, i int) {
 	if pass.DurationMicroseconds != nil {
 		facts[3] = "for " + clock(pass.DurationMicroseconds)
 	}
-	t.print("\n", t.paint(result, mark), " ", t.paint(bold, fmt.Sprintf("controller, pass %d: ", number)), t.paint(plain, join(", ", facts...)))
+	head := fmt.Sprintf("controller, pass %d:", number)
+	for i, line := range wrap(head+" "+join(", ", facts...), t.width-len("✓ ")) {
+		if i > 0 {
+			t.print(t.paint(plain, "  "+line))
+			continue
+		}
+		t.print("\n", t.paint(result, mark), " ", t.paint(bold, head), t.paint(plain, strings.TrimPrefix(line, head)))
+	}
 	t.stages(pass.Stages)
 }
 
 func (t *tree) stages(stages []v1alpha1.Stage) {
 	width := 0
 	for i := range stages {
-		width = max(width, min(utf8.RuneCountInString(label(&stages[i])), maxLabel))
+		left, _ := label(&stages[i])
+		width = max(width, utf8.RuneCountInString(left))
 	}
 	for i := range stages {
 		branch, stem := "├─ ", "│    "
@@ -137,15 +145,17 @@ func (t *tree) stage(s *v1alpha1.Stage, branch, stem string, width int) {
 	if s.Replayed {
 		when = fmt.Sprintf("%25s", "replayed")
 	}
-	left := fmt.Sprintf("%-*s", width, label(s))
+	left, below := label(s)
+	left = fmt.Sprintf("%-*s", width, left)
 	line := []string{t.paint(dim, branch), t.paint(result, mark), " ", t.paint(name, left), t.paint(dim, when)}
 
 	used := utf8.RuneCountInString(branch+mark+" "+left+when) + len("  ")
-	inline := s.Message != "" && !strings.Contains(s.Message, "\n") && used+utf8.RuneCountInString(s.Message) <= t.width
+	inline := below == "" && s.Message != "" && !strings.Contains(s.Message, "\n") && used+utf8.RuneCountInString(s.Message) <= t.width
 	if inline {
 		line = append(line, "  ", t.paint(plain, s.Message))
 	}
 	t.print(line...)
+	t.below(stem, name, below)
 	if !inline {
 		t.below(stem, plain, s.Message)
 	}

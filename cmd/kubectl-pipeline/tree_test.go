@@ -117,6 +117,41 @@ func TestFinishedPassesAreDrawnOnce(t *testing.T) {
 	}
 }
 
+// TestLongLinesOfAPass shows what an update does in Neutron, and a refusal there.
+func TestLongLinesOfAPass(t *testing.T) {
+	const id = "85fdf6ae-5ab7-4780-abec-f75e5bbd5c84"
+	trace := &v1alpha1.RequestTrace{Passes: []v1alpha1.Pass{{
+		DurationMicroseconds: new(int64(8826)), StartMicroseconds: 3643, ResourceVersion: "30",
+		Result: "QuotaExceeded: create network \"over\": Quota exceeded for resources: ['network'].",
+		Stages: []v1alpha1.Stage{
+			{Name: v1alpha1.StageQueue, Outcome: v1alpha1.OutcomePassed, StartMicroseconds: new(int64(3616)), DurationMicroseconds: new(int64(26))},
+			{Name: v1alpha1.StageNeutron, Subject: "GET /v2.0/subnets?limit=1000&network_id=" + id, Outcome: v1alpha1.OutcomePassed,
+				StartMicroseconds: new(int64(4806)), DurationMicroseconds: new(int64(118)), Details: []v1alpha1.Detail{{Name: "status", Value: "200 OK"}}},
+			{Name: v1alpha1.StageNeutron, Subject: "POST /v2.0/networks", Outcome: v1alpha1.OutcomeRefused,
+				StartMicroseconds: new(int64(9484)), DurationMicroseconds: new(int64(508))},
+		},
+	}}}
+	trace.Passes = append(trace.Passes, v1alpha1.Pass{Result: strings.Repeat("x", 80), DurationMicroseconds: new(int64(1)), ResourceVersion: "31"})
+	var drawn bytes.Buffer
+	(&tree{out: &drawn, width: 80}).passes(trace)
+	want := `
+✗ controller, pass 1: QuotaExceeded: create network "over": Quota exceeded for
+  resources: ['network'], at +3.643ms, for 8.826ms, from resourceVersion 30
+├─ ✓ Queue                           +3.616ms     0.026ms
+├─ ✓ Neutron GET                     +4.806ms     0.118ms
+│    /v2.0/subnets?limit=1000&network_id=` + id + `
+│    status: 200 OK
+└─ ✗ Neutron POST /v2.0/networks     +9.484ms     0.508ms
+
+~ controller, pass 2:
+  ` + strings.Repeat("x", 80) + `,
+  at +0.000ms, for 0.001ms, from resourceVersion 31
+`
+	if diff := cmp.Diff(want, drawn.String()); diff != "" {
+		t.Errorf("drawn (-want +got):\n%s", diff)
+	}
+}
+
 func TestWrap(t *testing.T) {
 	for name, tc := range map[string]struct {
 		text  string

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/samplecrd/network-apiserver/pkg/apis/pipeline/v1alpha1"
 )
@@ -19,11 +20,15 @@ func resourceOf(trace *v1alpha1.RequestTrace) string {
 	return join("/", trace.Request.Resource, trace.Request.Subresource)
 }
 
-// objectOf prefers what was written to what was asked: a generated name is only there.
+// objectOf prefers what was written to what was asked: a generated name is only
+// there. * stands for all.
 func objectOf(trace *v1alpha1.RequestTrace) string {
 	namespace, name := trace.Request.Namespace, trace.Request.Name
 	if o := trace.Object; o != nil && o.Name != "" {
 		namespace, name = o.Namespace, o.Name
+	}
+	if name == "" && trace.Request.Verb != "create" {
+		name = "*"
 	}
 	return join("/", namespace, name)
 }
@@ -65,8 +70,14 @@ func size(mediaType string, bytes int64) string {
 	return join(", ", mediaType, fmt.Sprintf("%d bytes", bytes))
 }
 
-func label(s *v1alpha1.Stage) string {
-	return join(" ", string(s.Name), s.Subject)
+// label names a stage. The last word of one that is too long for the column goes
+// below: it is the path of a call, as a rule.
+func label(s *v1alpha1.Stage) (left, below string) {
+	left = join(" ", string(s.Name), s.Subject)
+	if last := strings.LastIndex(left, " "); last > 0 && utf8.RuneCountInString(left) > maxLabel {
+		return left[:last], left[last+1:]
+	}
+	return left, ""
 }
 
 // details are on one line, to be wrapped.

@@ -172,6 +172,7 @@ var stages = []stage{
 			{own + "registry/network", "strategy.PrepareForCreate"},
 			{own + "registry/network", "strategy.PrepareForUpdate"},
 			{apiserver + "registry/rest", "BeforeCreate"},
+			{apiserver + "registry/rest", "BeforeUpdate"},
 		},
 	},
 	{
@@ -330,11 +331,12 @@ var stages = []stage{
 		pipelinev1alpha1.StageStatus, controller,
 		text{"Status", "写入状态"},
 		text{
-			"Writes down how far it came, as a request to the API server like any other. That write has a trace of its own, and goes all the way that is drawn above.",
-			"把进展写入 status，这是对 API server 的一次普通请求。这次写入有自己的记录，也走过上面所画的整条路。",
+			"Writes down how far it came, and takes the finalizer off when all is gone: requests to the API server like any other. Each has a trace of its own, and goes all the way that is drawn above.",
+			"把进展写入 status，并在全部删除后移除 finalizer：这些都是对 API server 的普通请求。每次写入有自己的记录，也走过上面所画的整条路。",
 		},
 		[]function{
 			{own + "controller/network", "pass.putStatus"},
+			{own + "controller/network", "pass.removeFinalizer"},
 			{own + "registry/network", "statusStrategy.PrepareForUpdate"},
 		},
 	},

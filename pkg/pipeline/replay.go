@@ -200,17 +200,18 @@ func (p replay) encode(s *Stage) {
 func (p replay) convertAnswer(r *Record) (Stage, bool) {
 	s := Stage{Name: ConversionFromHub, Outcome: Changed, Start: Unknown, Duration: Unknown, Replayed: true}
 	s.Subject = "hub → " + r.Request.Version
-	if (r.Request.Verb == "list" || r.Request.Verb == "deletecollection") && r.Response.Code < http.StatusBadRequest && len(r.Request.Version) > 0 {
-		s.Outcome, s.Replayed = Unseen, false
-		s.Message = "each object is converted, and nothing shows them one by one"
-		return s, true
-	}
-	if p.last == nil || p.removed && r.Request.Method == http.MethodDelete || r.Response.Code >= http.StatusBadRequest || r.Request.Verb == "watch" {
+	several := r.Request.Verb == "list" || r.Request.Verb == "deletecollection"
+	if r.Response.Code >= http.StatusBadRequest || r.Request.Verb == "watch" || !several && (p.last == nil || p.removed && r.Request.Method == http.MethodDelete) {
 		return s, false
 	}
-	if strings.Contains(r.Response.ContentType, "as=") || strings.Contains(r.Request.Accept, "as=Table") {
-		s.Outcome, s.Replayed, s.Subject = Unseen, false, "hub → Table"
-		s.Message = "the library makes a Table or a PartialObjectMetadata here, and has no hook for it"
+	if as := answeredAs(r.Request.Accept); as != "" {
+		s.Outcome, s.Replayed, s.Subject = Unseen, false, "hub → "+as
+		s.Message = "the library makes it of the hub itself, and has no hook for it"
+		return s, true
+	}
+	if several {
+		s.Outcome, s.Replayed = Unseen, false
+		s.Message = "each object is converted, and nothing shows them one by one"
 		return s, true
 	}
 	answered, err := p.recorder.Scheme.ConvertToVersion(p.last.DeepCopyObject(), schema.GroupVersion{Group: r.Request.Group, Version: r.Request.Version})
@@ -220,4 +221,15 @@ func (p replay) convertAnswer(r *Record) (Stage, bool) {
 	}
 	s.Before, s.After = p.last, answered
 	return s, true
+}
+
+// answeredAs returns the kind that a client would rather have than the object:
+// Table, as kubectl get, or PartialObjectMetadata.
+func answeredAs(accept string) string {
+	first, _, _ := strings.Cut(accept, ",")
+	_, parameters, err := mime.ParseMediaType(first)
+	if err != nil {
+		return ""
+	}
+	return parameters["as"]
 }

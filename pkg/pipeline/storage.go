@@ -47,7 +47,7 @@ func (g optionsGetter) GetRESTOptions(resource schema.GroupResource, example run
 	options.Decorator = func(config *storagebackend.ConfigForResource, resourcePrefix string, keyFunc func(runtime.Object) (string, error),
 		newFunc, newListFunc func() runtime.Object, attributes storage.AttrFunc, trigger storage.IndexerFuncs, indexers *cache.Indexers) (storage.Interface, factory.DestroyFunc, error) {
 		inner, destroy, err := decorate(config, resourcePrefix, keyFunc, newFunc, newListFunc, attributes, trigger, indexers)
-		return observed{inner, g.recorder, config.Prefix}, destroy, err
+		return observed{inner, g.recorder, config.Prefix, resourcePrefix}, destroy, err
 	}
 	return options, nil
 }
@@ -85,8 +85,8 @@ func bytesOf(data []byte) []Detail {
 // observed is the store of objects, with the watch cache and without.
 type observed struct {
 	storage.Interface
-	recorder *Recorder
-	prefix   string
+	recorder               *Recorder
+	prefix, resourcePrefix string
 }
 
 func (o observed) Create(ctx context.Context, key string, obj, out runtime.Object, ttl uint64) error {
@@ -94,7 +94,7 @@ func (o observed) Create(ctx context.Context, key string, obj, out runtime.Objec
 	if t == nil {
 		return o.Interface.Create(ctx, key, obj, out, ttl)
 	}
-	t.useKey(o.prefix, key)
+	t.useKeys(o, key)
 	t.toStore(t.see(obj))
 	err := o.Interface.Create(ctx, key, obj, out, ttl)
 	if err != nil {
@@ -111,7 +111,7 @@ func (o observed) GuaranteedUpdate(ctx context.Context, key string, destination 
 	if t == nil {
 		return o.Interface.GuaranteedUpdate(ctx, key, destination, ignoreNotFound, preconditions, tryUpdate, cachedExistingObject)
 	}
-	t.useKey(o.prefix, key)
+	t.useKeys(o, key)
 	var refusal error
 	err := o.Interface.GuaranteedUpdate(ctx, key, destination, ignoreNotFound, preconditions, func(existing runtime.Object, res storage.ResponseMeta) (runtime.Object, *uint64, error) {
 		var updated runtime.Object
@@ -138,7 +138,7 @@ func (o observed) GuaranteedUpdate(ctx context.Context, key string, destination 
 func (o observed) Delete(ctx context.Context, key string, out runtime.Object, preconditions *storage.Preconditions, validate storage.ValidateObjectFunc,
 	cachedExistingObject runtime.Object, options storage.DeleteOptions) error {
 	t := from(ctx)
-	t.useKey(o.prefix, key)
+	t.useKeys(o, key)
 	err := o.Interface.Delete(ctx, key, out, preconditions, validate, cachedExistingObject, options)
 	if t == nil {
 		return err
@@ -156,7 +156,7 @@ func (o observed) Delete(ctx context.Context, key string, out runtime.Object, pr
 
 func (o observed) Get(ctx context.Context, key string, options storage.GetOptions, out runtime.Object) error {
 	t := from(ctx)
-	t.useKey(o.prefix, key)
+	t.useKeys(o, key)
 	err := o.Interface.Get(ctx, key, options, out)
 	switch {
 	case t == nil:
@@ -176,7 +176,7 @@ func (o observed) Get(ctx context.Context, key string, options storage.GetOption
 
 func (o observed) GetList(ctx context.Context, key string, options storage.ListOptions, list runtime.Object) error {
 	t := from(ctx)
-	t.useKey(o.prefix, key)
+	t.useKeys(o, key)
 	err := o.Interface.GetList(ctx, key, options, list)
 	if t == nil {
 		return err
@@ -196,7 +196,7 @@ func (o observed) GetList(ctx context.Context, key string, options storage.ListO
 
 func (o observed) Watch(ctx context.Context, key string, options storage.ListOptions) (watch.Interface, error) {
 	t := from(ctx)
-	t.useKey(o.prefix, key)
+	t.useKeys(o, key)
 	w, err := o.Interface.Watch(ctx, key, options)
 	if t == nil || err != nil {
 		return w, err
@@ -204,23 +204,36 @@ func (o observed) Watch(ctx context.Context, key string, options storage.ListOpt
 	return newWatcher(w, t), nil
 }
 
-// useKey notes which key the next calls of etcd are about.
-func (t *Trace) useKey(prefix, key string) {
+// useKeys notes which key the next calls of etcd are about, and which one the
+// watch cache asks for.
+func (t *Trace) useKeys(o observed, key string) {
 	if t == nil {
 		return
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.key = path.Join(prefix, key)
+	t.key, t.cacheKey = path.Join(o.prefix, key), path.Join(o.prefix, o.resourcePrefix)
 }
 
-// callEtcd begins a call.
+// callEtcd begins a call. The watch cache sends one to have the newest revision
+// with the answer, whatever the key; an update that changes nothing sends one
+// before it believes the cached object.
 func (t *Trace) callEtcd(call string) *step {
-	s := t.step(Etcd, call)
 	t.mu.Lock()
-	key := t.key
+	key, cacheKey := t.key, t.cacheKey
 	t.mu.Unlock()
+	purpose := ""
+	if outer := t.lastGoingOn(); outer != nil {
+		switch outer.stage.Name {
+		case WatchCache:
+			key, purpose = cacheKey, "the revision that the cache must have heard of"
+		case StorageEncoding:
+			outer.end(Passed, "the bytes are those of the cached object: nothing is written if etcd has them too")
+		}
+	}
+	s := t.step(Etcd, call)
 	s.detail("key", key)
+	s.detail("asked for", purpose)
 	return s
 }
 

@@ -37,6 +37,7 @@ func (s updateStrategy) PrepareForUpdate(ctx context.Context, obj, old runtime.O
 }
 
 func (s updateStrategy) ValidateUpdate(ctx context.Context, obj, old runtime.Object) field.ErrorList {
+	takeOver(ctx, obj)
 	return validate(ctx, "ValidateUpdate", func() field.ErrorList { return s.RESTUpdateStrategy.ValidateUpdate(ctx, obj, old) })
 }
 
@@ -59,6 +60,26 @@ func prepare(ctx context.Context, method string, obj runtime.Object, inner func(
 	s := t.step(Strategy, method)
 	inner()
 	t.saw(s, before, obj)
+}
+
+// takeOver adds to what the strategy did what the registry takes over from the
+// old object just after: uid, creationTimestamp.
+func takeOver(ctx context.Context, obj runtime.Object) {
+	t := from(ctx)
+	if t == nil {
+		return
+	}
+	before, _ := t.lastSeen()
+	after := t.see(obj)
+	if after == before {
+		return
+	}
+	t.note(Strategy, func(s *Stage) {
+		if s.Before == nil {
+			s.Before = before
+		}
+		s.Outcome, s.After = Changed, after
+	})
 }
 
 func validate(ctx context.Context, method string, inner func() field.ErrorList) field.ErrorList {

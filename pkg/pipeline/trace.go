@@ -93,6 +93,7 @@ type Trace struct {
 	stored   runtime.Object // as it was encoded
 	removed  bool           // the object was deleted for good
 	key      string         // in etcd
+	cacheKey string         // that the watch cache asks etcd for
 }
 
 type traceKey struct{}

@@ -217,7 +217,7 @@ func trySending(t *testing.T, b *browser, s *server) {
 	}{
 		{"create", "tried", "10.203.0.0/24", "1400", http.StatusCreated, "tried created"},
 		{"create", "tried", "10.203.0.0/24", "1400", http.StatusConflict, "AlreadyExists"},
-		{"apply", "tried", "10.203.0.0/24", "1300", http.StatusConflict, `conflict with "kubectl-create"`},
+		{"apply", "tried", "10.205.0.0/24", "1300", http.StatusConflict, `conflicts with "kubectl-create"`},
 		{"apply", "applied", "10.204.0.0/24", "1400", http.StatusCreated, "applied serverside-applied"},
 		{"apply", "applied", "10.204.0.0/24", "1300", http.StatusOK, "applied serverside-applied"},
 	} {
@@ -230,6 +230,11 @@ func trySending(t *testing.T, b *browser, s *server) {
 		p.await("document.querySelector('.editor .result').textContent.includes(' %[1]d ') && document.querySelector('main .query').textContent.includes('dryRun=All') && document.querySelector('main .answer strong').textContent.includes('%[1]d')", tc.answer)
 		if said := s.shell(t, eval[string](p, "document.querySelector('.editor .command').textContent")); !strings.Contains(said, tc.says) {
 			t.Errorf("%s of %s: the dry run is answered with %d, the real thing with %s", tc.verb, object, tc.answer, said)
+		}
+		if tc.mtu == "1300" && tc.answer == http.StatusConflict { // a line for each field
+			p.await(`document.querySelector("main .callout.refused").innerText.includes("\n- .spec.cidr\n- .spec.mtu")`)
+			p.click(".box[data-place='Merge']")
+			p.await(`document.querySelector(".panel .message").innerText.includes("\n- .spec.cidr\n- .spec.mtu")`)
 		}
 	}
 }

@@ -15,7 +15,7 @@ import (
 
 var columns = []metav1.TableColumnDefinition{
 	{Name: "Name", Type: "string", Format: "name", Description: "Name of the trace: the audit ID, in most cases."},
-	{Name: "Verb", Type: "string", Description: "What was asked for, as authorization calls it."},
+	{Name: "Verb", Type: "string", Description: "What was asked for, as authorization calls it; apply is a server-side apply."},
 	{Name: "Resource", Type: "string", Description: "Resource and subresource."},
 	{Name: "Object", Type: "string", Description: "Namespace and name; * stands for all."},
 	{Name: "User", Type: "string", Description: "Who asked."},
