@@ -8,6 +8,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -208,6 +209,7 @@ func TestOneConnectionIsNotEnough(t *testing.T) {
 	s.addTrace("one")
 	var first string
 	another := make(chan struct{})
+	come := sync.OnceFunc(func() { close(another) })
 	s.reads = func(r *http.Request, number int) bool {
 		s.mu.Lock()
 		if first == "" {
@@ -216,7 +218,7 @@ func TestOneConnectionIsNotEnough(t *testing.T) {
 		same := r.RemoteAddr == first
 		s.mu.Unlock()
 		if !same {
-			close(another)
+			come()
 			return true
 		}
 		if number > 2 { // the first round is a get and a list
