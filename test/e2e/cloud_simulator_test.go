@@ -79,7 +79,7 @@ func backUp(t *testing.T, s *server, dir string) (restore func(*server)) {
 			n.Spec.OpenStack.NetworkID = n.Status.NetworkID
 			metav1.SetMetaDataAnnotation(&n.ObjectMeta, samplecrdv1.AnnotationTakeOverFrom, ownerMarker(cluster, n))
 			delete(n.Annotations, "kubectl.kubernetes.io/last-applied-configuration")
-			n.UID, n.ResourceVersion, n.Status = "", "", samplecrdv1.NetworkStatus{}
+			n.UID, n.ResourceVersion, n.OwnerReferences, n.Status = "", "", nil, samplecrdv1.NetworkStatus{}
 			if err := manifests.Encode(n); err != nil {
 				t.Fatal(err)
 			}

@@ -33,6 +33,9 @@ func TestRestore(t *testing.T) {
 	manifests := writeManifests(t, cloud.networks, cloud.makeByHand(t))
 	s := cloud.start(t, dir, "demo")
 	s.kubectl(t, "apply", "-f", manifests)
+	// By the time of a restore it has another UID, or none.
+	s.kubectl(t, "patch", "network", "net-0", "--type=merge",
+		"--patch", `{"metadata": {"ownerReferences": [{"apiVersion": "apps/v1", "kind": "Deployment", "name": "net-0", "uid": "lost"}]}}`)
 	before := allNetworks(t, s)
 	if len(before) != cloud.networks {
 		t.Fatalf("%d Networks are there, want %d", len(before), cloud.networks)
@@ -50,6 +53,9 @@ func TestRestore(t *testing.T) {
 		after := allNetworks(t, s)
 		if diff := cmp.Diff(declaredAndKnown(before), declaredAndKnown(after)); diff != "" {
 			t.Errorf("the Networks restored after the loss of %s are (-before +after):\n%s", lost, diff)
+		}
+		if owners := after["default/net-0"].OwnerReferences; len(owners) > 0 {
+			t.Errorf("after the loss of %s a Network is restored for owners that are gone, %v: a garbage collector deletes it", lost, owners)
 		}
 		markers := map[string]string{}
 		for name, n := range before {
