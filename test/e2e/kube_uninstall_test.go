@@ -43,6 +43,10 @@ func (c *cluster) testUninstall(t *testing.T) {
 	if len(cloud.resources(t)) == len(nothing) || len(c.ours(t)) == 0 {
 		t.Fatal("there is nothing to leave behind")
 	}
+	c.uninstallRefused(t, "/no/overlay", "/no/overlay")
+	if left := cloud.resources(t); len(left) == len(nothing) {
+		t.Error("with an overlay that is not there the Networks are deleted")
+	}
 	kubelet := make(chan error, 1)
 	c.hold(t)
 	go func() { kubelet <- c.stopWithDeployment(t, r) }()
@@ -59,6 +63,24 @@ func (c *cluster) testUninstall(t *testing.T) {
 	c.script(t, absolute(t, "../../artifacts/uninstall.sh"), c.overlay(t, "self-registered")) // as after one that was interrupted
 	// With an API that nobody serves this would not end.
 	c.kubectl(t, "delete", "namespace", namespace, "--timeout=1m")
+
+	// As after an installation that never worked.
+	c.kubectl(t, "apply", "-f", absolute(t, "../../artifacts/overlays/cert-manager/apiservice.yaml"))
+	c.uninstallRefused(t, c.overlay(t, "self-registered"), "Networks can't be read, so nothing was deleted")
+	c.kubectl(t, "delete", "apiservice", "v1.samplecrd.k8s.io")
+	c.script(t, absolute(t, "../../artifacts/uninstall.sh"), c.overlay(t, "self-registered"))
+	if left := c.ours(t); len(left) > 0 {
+		t.Errorf("left in the cluster: %q", left)
+	}
+}
+
+// uninstallRefused expects artifacts/uninstall.sh to say why it does nothing.
+func (c *cluster) uninstallRefused(t *testing.T, overlay, why string) {
+	t.Helper()
+	output, err := c.tryScript(t, nil, t.TempDir(), absolute(t, "../../artifacts/uninstall.sh"), overlay)
+	if err == nil || !strings.Contains(output, why) {
+		t.Errorf("uninstall.sh %s: %v, want an error with %q:\n%s", overlay, err, why, output)
+	}
 }
 
 // hold has the Deployment stay until its process has ended, as Pods do.
