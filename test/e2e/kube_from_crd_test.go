@@ -44,6 +44,8 @@ const courseNetworks = `{apiVersion: samplecrd.k8s.io/v1, kind: Network, metadat
 ---
 {apiVersion: samplecrd.k8s.io/v1, kind: Network, metadata: {namespace: more, name: plain}, spec: {cidr: 10.0.0.0/24}}
 ---
+{apiVersion: samplecrd.k8s.io/v1, kind: Network, metadata: {namespace: more, name: "123", labels: {"on": web}}, spec: {cidr: 10.0.1.0/24}}
+---
 apiVersion: samplecrd.k8s.io/v1
 kind: Network
 metadata:
@@ -69,12 +71,20 @@ func (c *cluster) testFromCRD(t *testing.T) {
 	c.newNamespace(t, "more", nil)
 	c.apply(t, courseNetworks)
 	wanted := c.allNetworks(t)
-	if len(wanted) != 3 {
-		t.Fatalf("the CRD holds %d Networks, want 3", len(wanted))
+	if len(wanted) != 4 {
+		t.Fatalf("the CRD holds %d Networks, want 4", len(wanted))
+	}
+
+	overlay := c.overlay(t, "self-registered")
+	// By somebody who has changed his mind.
+	c.kubectl(t, "apply", "-k", overlay)
+	c.script(t, absolute(t, "../../artifacts/uninstall.sh"), overlay)
+	c.waitServed(t, "v1")
+	if diff := cmp.Diff(wanted, c.allNetworks(t)); diff != "" {
+		t.Fatalf("taking out the server changed Networks of the CRD (-before +after):\n%s", diff)
 	}
 
 	// Too early.
-	overlay := c.overlay(t, "self-registered")
 	c.kubectl(t, "apply", "-k", overlay)
 	cloud := newCloud(t)
 	r := c.startReplica(t, cloud, "--etcd-prefix=/from-crd")
