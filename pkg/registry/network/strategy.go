@@ -2,6 +2,7 @@ package network
 
 import (
 	"context"
+	"fmt"
 	"slices"
 
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -76,11 +77,25 @@ func (strategy) ValidateUpdate(ctx context.Context, obj, old runtime.Object) fie
 }
 
 func (strategy) WarningsOnCreate(ctx context.Context, obj runtime.Object) []string {
-	return validation.Warnings(obj.(*samplecrd.Network), nil, subnetPath(ctx))
+	network := obj.(*samplecrd.Network)
+	return append(validation.Warnings(network, nil, subnetPath(ctx)), withoutEffect(network.Annotations, nil)...)
 }
 
 func (strategy) WarningsOnUpdate(ctx context.Context, obj, old runtime.Object) []string {
-	return validation.Warnings(obj.(*samplecrd.Network), old.(*samplecrd.Network), subnetPath(ctx))
+	newNetwork, oldNetwork := obj.(*samplecrd.Network), old.(*samplecrd.Network)
+	return append(validation.Warnings(newNetwork, oldNetwork, subnetPath(ctx)), withoutEffect(newNetwork.Annotations, oldNetwork.Annotations)...)
+}
+
+// withoutEffect tells who writes "True" that nothing is paused by that.
+func withoutEffect(newAnnotations, oldAnnotations map[string]string) []string {
+	var warnings []string
+	for _, name := range []string{samplecrdv1.AnnotationPause, samplecrdv1.AnnotationAbandon} {
+		value := newAnnotations[name]
+		if value != oldAnnotations[name] && value != "true" && value != "false" && value != "" {
+			warnings = append(warnings, fmt.Sprintf("%s: %.64q has no effect, only \"true\" has", field.NewPath("metadata", "annotations").Key(name), value))
+		}
+	}
+	return warnings
 }
 
 func (strategy) Canonicalize(runtime.Object) {}

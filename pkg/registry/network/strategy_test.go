@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
 	"github.com/samplecrd/network-apiserver/pkg/apis/samplecrd"
+	samplecrdv1 "github.com/samplecrd/network-apiserver/pkg/apis/samplecrd/v1"
 )
 
 func TestPrepareForCreate(t *testing.T) {
@@ -203,6 +204,38 @@ func TestAWarningIsGivenOnce(t *testing.T) {
 	changed := storedNetwork(cidr("192.168.1.0/16"), gateway("192.168.0.254"))
 	if got := (strategy{}).WarningsOnUpdate(t.Context(), changed, hostBits); len(got) > 0 {
 		t.Errorf("warned again of what is stored: %q", got)
+	}
+}
+
+func TestAnAnnotationWithoutEffectIsWarnedOf(t *testing.T) {
+	annotated := func(name, value string) tweak {
+		return func(n *samplecrd.Network) { n.Annotations = map[string]string{name: value} }
+	}
+	for name, tc := range map[string]struct {
+		sent, old tweak
+		want      []string
+	}{
+		"it has one":             {sent: annotated(samplecrdv1.AnnotationPause, "true")},
+		"none is wanted":         {sent: annotated(samplecrdv1.AnnotationPause, "false")},
+		"any value has one":      {sent: annotated(samplecrdv1.AnnotationReconcileNow, "True")},
+		"pause is misspelt":      {sent: annotated(samplecrdv1.AnnotationPause, "True"), want: []string{`metadata.annotations[samplecrd.k8s.io/pause]: "True" has no effect, only "true" has`}},
+		"abandon is misspelt":    {sent: annotated(samplecrdv1.AnnotationAbandon, "yes"), want: []string{`metadata.annotations[samplecrd.k8s.io/abandon]: "yes" has no effect, only "true" has`}},
+		"it was true":            {sent: annotated(samplecrdv1.AnnotationPause, "1"), old: annotated(samplecrdv1.AnnotationPause, "true"), want: []string{`metadata.annotations[samplecrd.k8s.io/pause]: "1" has no effect, only "true" has`}},
+		"what is stored is kept": {sent: annotated(samplecrdv1.AnnotationPause, "True"), old: annotated(samplecrdv1.AnnotationPause, "True")},
+	} {
+		t.Run(name, func(t *testing.T) {
+			old := storedNetwork()
+			if tc.old == nil {
+				if diff := cmp.Diff(tc.want, (strategy{}).WarningsOnCreate(t.Context(), validNetwork(tc.sent))); diff != "" {
+					t.Errorf("create: unexpected warnings (-want +got):\n%s", diff)
+				}
+			} else {
+				tc.old(old)
+			}
+			if diff := cmp.Diff(tc.want, (strategy{}).WarningsOnUpdate(t.Context(), storedNetwork(tc.sent), old)); diff != "" {
+				t.Errorf("update: unexpected warnings (-want +got):\n%s", diff)
+			}
+		})
 	}
 }
 
