@@ -1,9 +1,16 @@
 #!/usr/bin/env bash
 # Makes the certificates of the etcd in artifacts/base, good for ten years, as
 # the Secrets etcd-tls and etcd-client-tls. The key of their CA is not kept: to
-# renew them, run this again and restart etcd and the server.
+# renew them, delete both, run this again, and restart etcd and the server.
 set -euo pipefail
 namespace=network-apiserver
+
+# It is made last. Another would shut the server that runs out of its etcd.
+made=$(kubectl get secret etcd-client-tls --namespace="$namespace" --ignore-not-found --output=name)
+if [[ -n $made ]]; then
+	echo "$made of namespace $namespace is there already, and stays as it is" >&2
+	exit
+fi
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
 cd "$dir"

@@ -180,6 +180,12 @@ func (c *cluster) tryFlags(t *testing.T, template corev1.PodTemplateSpec) {
 // artifacts/etcd-tls.sh makes, as far as that goes without a Pod.
 func (c *cluster) testEtcdTLS(t *testing.T) {
 	c.script(t, absolute(t, "../../artifacts/etcd-tls.sh"))
+	secrets := []string{"get", "secrets", "etcd-tls", "etcd-client-tls", "-n", serverNamespace, "-o", "jsonpath={.items[*].data}"}
+	made := c.kubectl(t, secrets...)
+	c.script(t, absolute(t, "../../artifacts/etcd-tls.sh")) // as who installs again
+	if c.kubectl(t, secrets...) != made {
+		t.Error("a second run of etcd-tls.sh has changed the certificates of what runs")
+	}
 	serverTLS, clientTLS := c.secretFolder(t, "etcd-tls"), c.secretFolder(t, "etcd-client-tls")
 	client, peer, metrics := freePort(t), freePort(t), freePort(t)
 	here := strings.NewReplacer("/etc/etcd-tls", serverTLS, "/var/lib/etcd", dataDir(t), "0.0.0.0", "127.0.0.1",
@@ -340,9 +346,15 @@ func (c *cluster) script(t *testing.T, args ...string) {
 
 func (c *cluster) scriptWith(t *testing.T, environment []string, dir string, args ...string) {
 	t.Helper()
-	command := c.command(t.Context(), dir, args...)
-	command.Env = slices.Concat(command.Env, []string{"PATH=" + os.Getenv("PATH")}, environment)
-	if output, err := command.CombinedOutput(); err != nil {
+	if output, err := c.tryScript(t, environment, dir, args...); err != nil {
 		t.Fatalf("%s: %v\n%s", strings.Join(args, " "), err, output)
 	}
+}
+
+func (c *cluster) tryScript(t *testing.T, environment []string, dir string, args ...string) (output string, err error) {
+	t.Helper()
+	command := c.command(t.Context(), dir, args...)
+	command.Env = slices.Concat(command.Env, []string{"PATH=" + os.Getenv("PATH")}, environment)
+	combined, err := command.CombinedOutput()
+	return string(combined), err
 }

@@ -163,7 +163,7 @@ func (o *Options) Flags() (fss cliflag.NamedFlagSets) {
 	fs.IntVar(&o.Workers, "concurrent-network-syncs", o.Workers, "Number of Networks the controller works on at once.")
 	fs.DurationVar(&o.ResyncPeriod, "resync-period", o.ResyncPeriod, "How often all Networks are compared with Neutron, give or take a tenth; also done at start. At least 1s.")
 	fs.StringVar(&o.Drift, "drift", o.Drift, "What to do about a network that someone changes in Neutron: Correct makes it as declared again, Report leaves it and says so in the conditions until the spec changes.")
-	fs.StringVar(&o.ClusterID, "cluster-id", o.ClusterID, "Part of the owner marker in Neutron that tells clusters apart, at most 63 characters. Default: a UUID kept in --data-dir.")
+	fs.StringVar(&o.ClusterID, "cluster-id", o.ClusterID, "Part of the owner marker in Neutron that tells clusters apart, at most 63 characters. Default: the UID of namespace kube-system; with --standalone a UUID kept in --data-dir.")
 	fs.StringVar(&o.DeploymentCIDRPool, "deployment-cidr-pool", o.DeploymentCIDRPool, "CIDR from which Deployments annotated with samplecrd.k8s.io/network: \"true\" get theirs, a /24 each (IPv6: a /64). In a cluster only.")
 	fs.IntVar(&o.PipelineTraces, "pipeline-traces", o.PipelineTraces, "Number of requests for Networks of which is kept, in memory, what each stage of the server and the controller did; served as RequestTraces of pipeline.samplecrd.k8s.io. 0 records none. Default: 256 with --standalone, else 0.")
 	registration := fss.FlagSet("registration")
