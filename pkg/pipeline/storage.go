@@ -47,7 +47,7 @@ func (g optionsGetter) GetRESTOptions(resource schema.GroupResource, example run
 	options.Decorator = func(config *storagebackend.ConfigForResource, resourcePrefix string, keyFunc func(runtime.Object) (string, error),
 		newFunc, newListFunc func() runtime.Object, attributes storage.AttrFunc, trigger storage.IndexerFuncs, indexers *cache.Indexers) (storage.Interface, factory.DestroyFunc, error) {
 		inner, destroy, err := decorate(config, resourcePrefix, keyFunc, newFunc, newListFunc, attributes, trigger, indexers)
-		return observed{inner, g.recorder, config.Prefix, resourcePrefix}, destroy, err
+		return observed{inner, g.recorder, config.Prefix, path.Join(config.Prefix, resourcePrefix)}, destroy, err
 	}
 	return options, nil
 }
@@ -85,8 +85,9 @@ func bytesOf(data []byte) []Detail {
 // observed is the store of objects, with the watch cache and without.
 type observed struct {
 	storage.Interface
-	recorder               *Recorder
-	prefix, resourcePrefix string
+	recorder *Recorder
+	prefix   string
+	cacheKey string // that the watch cache asks etcd for
 }
 
 func (o observed) Create(ctx context.Context, key string, obj, out runtime.Object, ttl uint64) error {
@@ -212,7 +213,7 @@ func (t *Trace) useKeys(o observed, key string) {
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.key, t.cacheKey = path.Join(o.prefix, key), path.Join(o.prefix, o.resourcePrefix)
+	t.key, t.cacheKey = path.Join(o.prefix, key), o.cacheKey
 }
 
 // callEtcd begins a call. The watch cache sends one to have the newest revision
